@@ -1,9 +1,12 @@
 """The ``ark`` command itself: its subcommands by name, and the one place where errors become exit codes.
 
-Exit codes: 0 ok, 1 the work failed, 2 bad input or usage (one clear line on stderr, never a traceback).
+Exit codes: 0 ok, 1 the work failed, 2 bad input or usage (one clear line on stderr, never a traceback). Each
+subcommand is a module of its own and is imported when it is called: ``ark --help`` loads no NumPy.
 """
 
+import os
 import sys
+from difflib import get_close_matches
 from typing import Final
 
 import cyclopts
@@ -11,11 +14,24 @@ import cyclopts
 from ark import __version__
 from ark.errors import ArkError, ConfigError
 
+COMMANDS: Final = {
+    "reproduce": "Repeat the paper's experiment: figures 2 to 4, table 1, and whether its claims hold.",
+    "simulate": "Say what ARK would gain on your own requests, transfers and fabric.",
+    "path": "Predict, pick and map the paths that source ports lead to.",
+    "fabric": "Check a fabric file, show what it means, or print its schema.",
+}
+"""Every subcommand with the line that ``ark --help`` shows; the module ``ark.cli.NAME`` has its ``app``."""
+
+SIM_MODULES: Final = frozenset({"jinja2", "matplotlib", "numba", "polars"})
+"""What the extra ``sim`` brings; a GPU host does without it."""
+
 app: Final = cyclopts.App(
     name="ark",
     help="Keep KV-cache transfers of disaggregated LLM inference off each other's links.",
     version=__version__,
 )
+for _name, _help in COMMANDS.items():
+    app.command(f"ark.cli.{_name}:app", name=_name, help=_help)
 
 
 def main() -> None:
@@ -27,19 +43,49 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors of ours become one clear line on stderr."""
     try:
         result = app(arguments, exit_on_error=False, print_error=False)
-    except cyclopts.CycloptsError as error:
-        print(f"ark: {error}", file=sys.stderr)
-        return 2
-    except ConfigError as error:
-        print(f"ark: {error}", file=sys.stderr)
-        return 2
-    except ArkError as error:
-        print(f"ark: {error}", file=sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone; stdout must not complain once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        print("ark: interrupted", file=sys.stderr)
-        return 130
+    except (ArkError, cyclopts.CycloptsError, KeyboardInterrupt, ModuleNotFoundError, OSError) as error:
+        code, what = _explain(error)
+        print(f"ark: {what}", file=sys.stderr)
+        return code
     return result if isinstance(result, int) else 0
+
+
+def _explain(error: BaseException) -> tuple[int, str]:
+    """Exit code and text of an error; one that is a fault of this program is raised again."""
+    code, what = 1, str(error)
+    match error:
+        case cyclopts.UnknownCommandError():
+            code, what = 2, _unknown_command(error)
+        case cyclopts.CycloptsError():
+            code, what = 2, " ".join(what.split())
+        case ConfigError():
+            code = 2
+        case KeyboardInterrupt():
+            code, what = 130, "interrupted"
+        case OSError():
+            what = f"{error.filename or 'the system'}: {error.strerror or what}"
+        case ModuleNotFoundError():
+            if (error.name or "").partition(".")[0] not in SIM_MODULES:
+                raise error
+            what = f'this needs {error.name}, which is not installed; run: pip install "ark-kv[sim]"'
+    return code, what
+
+
+def _unknown_command(error: cyclopts.UnknownCommandError) -> str:
+    """Our own text: that of Cyclopts imports every subcommand to see whether it is hidden."""
+    given = (error.unused_tokens or ["?"])[0]
+    if error.command_chain:
+        return " ".join(str(error).split())
+    if given.startswith("-"):
+        return f"unknown option {given}; options stand behind a command, see: ark --help"
+    near = get_close_matches(given, COMMANDS, n=1)
+    hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(COMMANDS)}"
+    return f'unknown command "{given}"; {hint}'
 
 
 if __name__ == "__main__":
