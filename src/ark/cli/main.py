@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
         # Whoever read our output has gone; stdout must not complain once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ArkError, cyclopts.CycloptsError, KeyboardInterrupt, ModuleNotFoundError, OSError) as error:
+    except (ArkError, cyclopts.CycloptsError, ImportError, KeyboardInterrupt, OSError) as error:
         code, what = _explain(error)
         print(f"ark: {what}", file=sys.stderr)
         return code
@@ -57,23 +57,30 @@ def run(arguments: list[str]) -> int:
 
 def _explain(error: BaseException) -> tuple[int, str]:
     """Exit code and text of an error; one that is a fault of this program is raised again."""
-    code, what = 1, str(error)
     match error:
         case cyclopts.UnknownCommandError():
             code, what = 2, _unknown_command(error)
         case cyclopts.CycloptsError():
-            code, what = 2, " ".join(what.split())
+            code, what = 2, " ".join(str(error).split())
         case ConfigError():
-            code = 2
+            code, what = 2, str(error)
         case KeyboardInterrupt():
             code, what = 130, "interrupted"
         case OSError():
-            what = f"{error.filename or 'the system'}: {error.strerror or what}"
-        case ModuleNotFoundError():
-            if (error.name or "").partition(".")[0] not in SIM_MODULES:
-                raise error
-            what = f'this needs {error.name}, which is not installed; run: pip install "ark-kv[sim]"'
+            code, what = 1, f"{error.filename or 'the system'}: {error.strerror or error}"
+        case ImportError():
+            code, what = 1, _missing_module(error)
+        case _:
+            code, what = 1, str(error)
     return code, what
+
+
+def _missing_module(error: ImportError) -> str:
+    missing = error.__cause__ if isinstance(error.__cause__, ImportError) else error  # of a lazy subcommand
+    name = (missing.name or "").partition(".")[0]
+    if not isinstance(missing, ModuleNotFoundError) or name not in SIM_MODULES:
+        raise error
+    return f'this needs {name}, which is not installed; run: pip install "ark-kv[sim]"'
 
 
 def _unknown_command(error: cyclopts.UnknownCommandError) -> str:
