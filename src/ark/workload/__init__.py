@@ -2,3 +2,26 @@
 
 May import ``ark.fabric``, ``ark.units``, ``ark.errors``, msgspec and NumPy.
 """
+
+from ark.workload.flows import Flows, make_flows
+from ark.workload.kv import KvModel, kv_model, kv_models
+from ark.workload.latency import LATENCY_DEFAULT, LatencyModel, latency_model, latency_names
+from ark.workload.load import offered_load, qps_for_load
+from ark.workload.paper import paper_requests
+from ark.workload.requests import Requests
+
+__all__ = [
+    "LATENCY_DEFAULT",
+    "Flows",
+    "KvModel",
+    "LatencyModel",
+    "Requests",
+    "kv_model",
+    "kv_models",
+    "latency_model",
+    "latency_names",
+    "make_flows",
+    "offered_load",
+    "paper_requests",
+    "qps_for_load",
+]

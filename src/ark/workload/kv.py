@@ -1,0 +1,210 @@
+"""How many bytes of KV cache a prompt leaves behind: a table of current models, and the arithmetic.
+
+A layer keeps, for each token, keys and values of its KV heads (2 x heads x head dim), or one compressed
+latent (MLA). Layers with a sliding window keep only the last tokens; linear-attention layers keep one state
+whatever the length. Sizes are those of the cache itself, as transferred: no padding to blocks, no metadata.
+"""
+
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import ArrayLike, NDArray
+
+from ark.errors import ConfigError, Fault
+from ark.units import quoted
+from ark.workload.nearest import nearest_hint
+from ark.workload.text_file import read_text
+
+DTYPE_BITS: Final = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
+"""Bits of one cached number, by the name of its type."""
+
+_Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+_Width = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+_Text = Annotated[str, Meta(max_length=500)]
+_Name = Annotated[str, Meta(min_length=1, max_length=80)]
+
+
+class LayerGroup(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Layers of one kind: exactly one of (``kv_heads`` and ``head_dim``), ``latent`` or ``state`` says which.
+
+    Attributes
+    ----------
+    count : int
+        How many layers of the model are like this.
+    kv_heads, head_dim : int
+        Ordinary attention (MHA, GQA, MQA): 2 x kv_heads x head_dim numbers a token.
+    value_dim : int
+        Width of a value head, where it differs from ``head_dim``, the width of a key head.
+    latent : int
+        Numbers a token where keys and values are stored compressed (MLA: kv_lora_rank + qk_rope_head_dim).
+    state : int
+        Numbers a request, whatever its length (linear attention, Mamba).
+    window : int
+        Only the last ``window`` tokens are kept (sliding-window attention).
+    """
+
+    count: _Count
+    kv_heads: _Count | None = None
+    head_dim: _Count | None = None
+    value_dim: _Count | None = None
+    latent: _Width | None = None
+    state: _Width | None = None
+    window: _Width | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a group of no kind or of two; msgspec names the place in the file.
+
+        Raises
+        ------
+        ValueError
+            If the fields do not say exactly one kind of layer.
+        """
+        kinds = [self.kv_heads is not None or self.head_dim is not None, self.latent is not None]
+        kinds.append(self.state is not None)
+        if sum(kinds) != 1 or (kinds[0] and (self.kv_heads is None or self.head_dim is None)):
+            raise ValueError("give either kv_heads and head_dim, or latent, or state")
+        if (self.value_dim is not None and not kinds[0]) or (self.window is not None and kinds[2]):
+            raise ValueError("value_dim goes with head_dim only, and window not with state")
+
+    @property
+    def values_per_token(self) -> int:
+        """Cached numbers a token and layer; 0 for a layer that keeps one state."""
+        if self.latent is not None:
+            return self.latent
+        if self.kv_heads is None or self.head_dim is None:
+            return 0
+        return self.kv_heads * (self.head_dim + (self.value_dim or self.head_dim))
+
+
+class KvModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the KV cache of one model consists of.
+
+    Attributes
+    ----------
+    name : str
+        The name that people give, lower case.
+    layers : tuple of LayerGroup
+    dtype : str
+        Type of the cached numbers, a key of ``DTYPE_BITS``.
+    aliases : tuple of str
+        Other models and names with the same cache.
+    source : str
+        Where the numbers come from.
+    verified : str
+        What they were compared with, and empty where they were not.
+    note : str
+        What the plain formula leaves out.
+    """
+
+    name: _Name
+    layers: Annotated[tuple[LayerGroup, ...], Meta(min_length=1, max_length=64)]
+    dtype: str = "bf16"
+    aliases: Annotated[tuple[_Name, ...], Meta(max_length=64)] = ()
+    source: _Text = ""
+    verified: _Text = ""
+    note: _Text = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown type of numbers; msgspec names the place in the file.
+
+        Raises
+        ------
+        ValueError
+            If ``dtype`` is no key of ``DTYPE_BITS``.
+        """
+        if self.dtype not in DTYPE_BITS:
+            raise ValueError(f"dtype {quoted(self.dtype)} is not known; known are {', '.join(DTYPE_BITS)}")
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Bytes a token, while no window is full: 2 x layers x KV heads x head dim x bytes a number."""
+        values = sum(group.count * group.values_per_token for group in self.layers)
+        return values * DTYPE_BITS[self.dtype] / 8
+
+    def kv_bytes(self, tokens: ArrayLike) -> NDArray[np.int64]:
+        """Whole bytes of the cache of prompts of ``tokens`` tokens, rounded up: int64, same shape."""
+        length = np.asarray(tokens, dtype=np.int64)
+        values = np.zeros_like(length)
+        for group in self.layers:
+            kept = length if group.window is None else np.minimum(length, group.window)
+            values += group.count * (kept * group.values_per_token + (group.state or 0))
+        return np.asarray(-(-values * DTYPE_BITS[self.dtype] // 8))
+
+
+class _ModelFile(Struct, frozen=True, forbid_unknown_fields=True):
+    model: Annotated[tuple[KvModel, ...], Meta(min_length=1, max_length=1000)]
+
+
+def kv_model(name: str, *, dtype: str | None = None, file: Path | None = None) -> KvModel:
+    """The model of that name or alias, from a file of the user's or from the table that comes with ARK.
+
+    Parameters
+    ----------
+    name : str
+        Upper and lower case are the same, and what stands before the last ``/`` is dropped, so that
+        ``meta-llama/Llama-3.1-8B`` is found.
+    dtype : str, optional
+        Type of the cached numbers in place of the model's own, a key of ``DTYPE_BITS``.
+    file : Path, optional
+        Models of the user's (``read_kv_models``); they go before the table's.
+
+    Raises
+    ------
+    ConfigError
+        If no model has the name (the nearest one is named), the type is unknown, or the file has faults.
+    """
+    wanted = name.strip().lower().rpartition("/")[2]
+    known = _by_name(kv_models())
+    if file is not None:
+        known |= _by_name(read_kv_models(file))
+    if wanted not in known:
+        raise ConfigError(
+            f"model {quoted(name)} is not in the table{nearest_hint(wanted, known)}; "
+            "a file of models can add it (name, layers with kv_heads and head_dim)"
+        )
+    if dtype is None:
+        return known[wanted]
+    if dtype not in DTYPE_BITS:
+        raise ConfigError(
+            f"KV data type {quoted(dtype)} is not known{nearest_hint(dtype, DTYPE_BITS)}; "
+            f"known are {', '.join(DTYPE_BITS)}"
+        )
+    return msgspec.structs.replace(known[wanted], dtype=dtype)
+
+
+@lru_cache(maxsize=1)
+def kv_models() -> tuple[KvModel, ...]:
+    """All models of the table that comes with ARK."""
+    text = (files("ark.workload") / "data" / "kv_models.json").read_text(encoding="utf-8")
+    return msgspec.json.decode(text, type=_ModelFile).model
+
+
+def read_kv_models(path: Path) -> tuple[KvModel, ...]:
+    """Models from a TOML file (``[[model]]`` tables) or a JSON file (``{"model": [...]}``) of the user's.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, is neither, or breaks the schema of ``KvModel``.
+    """
+    text = read_text(path, what="a file of models")
+    try:
+        raw = msgspec.json.decode(text) if text.lstrip().startswith("{") else tomllib.loads(text)
+        models = msgspec.convert(raw, _ModelFile).model
+    except (msgspec.MsgspecError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(Fault(str(path), f"{error}; expected [[model]] with name and layers")) from None
+    names = [name for model in models for name in (model.name, *model.aliases)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(*(Fault(str(path), f"model {quoted(name)} stands there twice") for name in twice))
+    return models
+
+
+def _by_name(models: tuple[KvModel, ...]) -> dict[str, KvModel]:
+    return {name.lower(): model for model in models for name in (model.name, *model.aliases)}
