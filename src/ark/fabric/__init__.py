@@ -3,3 +3,18 @@
 Pure: no sockets, clocks, threads, files or randomness. May import ``ark.units``, ``ark.errors``, msgspec and,
 lazily, NumPy; nothing else of ARK.
 """
+
+from ark.fabric.generate import leaf_spine, paper_fabric
+from ark.fabric.topology import Attachment, Fabric, Host, Link, Nic, Path, Switch
+
+__all__ = [
+    "Attachment",
+    "Fabric",
+    "Host",
+    "Link",
+    "Nic",
+    "Path",
+    "Switch",
+    "leaf_spine",
+    "paper_fabric",
+]

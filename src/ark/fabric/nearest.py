@@ -1,0 +1,37 @@
+"""The known name that a wrong one was probably meant to be."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from ark.units import quoted
+
+_NAMES_COMPARED = 20_000
+"""How many known names are compared; comparing takes about 20 µs each, and this is only for a message."""
+
+_NAMES_LISTED = 6
+"""Up to how many known names a message lists in full."""
+
+
+def nearest(name: str, known: Iterable[str], kind: str, owner: str) -> str:
+    """A sentence that says that a name is unknown, and which known one is nearest.
+
+    Parameters
+    ----------
+    name
+        What was given, by somebody else: it is quoted and cut.
+    known
+        The names that exist.
+    kind
+        What the name should name: "NIC".
+    owner
+        Who has such names, with the verb: "leaf-spine 2x4x8 has".
+    """
+    names = list(known)
+    close = get_close_matches(name[:100], names[:_NAMES_COMPARED], n=1, cutoff=0.6)
+    if close:
+        return f'unknown {kind} {quoted(name)}; did you mean "{close[0]}"?'
+    if not names:
+        return f"unknown {kind} {quoted(name)}; {owner} none"
+    if len(names) <= _NAMES_LISTED:
+        return f"unknown {kind} {quoted(name)}; {owner} {', '.join(names)}"
+    return f"unknown {kind} {quoted(name)}; {owner} {names[0]} … {names[-1]} ({len(names)})"
