@@ -3,14 +3,17 @@
 May import ``ark.fabric``, ``ark.units``, ``ark.errors``, msgspec and NumPy.
 """
 
+from ark.workload.flow_file import read_flows, write_flows
 from ark.workload.flows import Flows, make_flows
 from ark.workload.kv import KvModel, kv_model, kv_models
 from ark.workload.latency import LATENCY_DEFAULT, LatencyModel, latency_model, latency_names
 from ark.workload.load import offered_load, qps_for_load
 from ark.workload.paper import paper_requests
 from ark.workload.requests import Requests
+from ark.workload.traces import FORMATS, load_requests
 
 __all__ = [
+    "FORMATS",
     "LATENCY_DEFAULT",
     "Flows",
     "KvModel",
@@ -20,8 +23,11 @@ __all__ = [
     "kv_models",
     "latency_model",
     "latency_names",
+    "load_requests",
     "make_flows",
     "offered_load",
     "paper_requests",
     "qps_for_load",
+    "read_flows",
+    "write_flows",
 ]

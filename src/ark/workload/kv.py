@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 from numpy.typing import ArrayLike, NDArray
 
 from ark.errors import ConfigError, Fault
+from ark.fabric.nearest import nearest
 from ark.units import quoted
-from ark.workload.nearest import nearest_hint
 from ark.workload.text_file import read_text
 
 DTYPE_BITS: Final = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
@@ -164,17 +164,12 @@ def kv_model(name: str, *, dtype: str | None = None, file: Path | None = None) -
     if file is not None:
         known |= _by_name(read_kv_models(file))
     if wanted not in known:
-        raise ConfigError(
-            f"model {quoted(name)} is not in the table{nearest_hint(wanted, known)}; "
-            "a file of models can add it (name, layers with kv_heads and head_dim)"
-        )
+        hint = nearest(wanted, known, "model", "the table has")
+        raise ConfigError(f"{hint}; a file of models can add it (name, layers with kv_heads and head_dim)")
     if dtype is None:
         return known[wanted]
     if dtype not in DTYPE_BITS:
-        raise ConfigError(
-            f"KV data type {quoted(dtype)} is not known{nearest_hint(dtype, DTYPE_BITS)}; "
-            f"known are {', '.join(DTYPE_BITS)}"
-        )
+        raise ConfigError(f"unknown KV data type {quoted(dtype)}; known are {', '.join(DTYPE_BITS)}")
     return msgspec.structs.replace(known[wanted], dtype=dtype)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ark.errors import ConfigError
+from ark.fabric.nearest import nearest
 from ark.units import NS_PER_S, parse_time, quoted
-from ark.workload.nearest import nearest_hint
 
 Floats = NDArray[np.float64]
 
@@ -86,10 +86,8 @@ def latency_model(name: str) -> LatencyModel:
         return _constant(wanted)
     presets = _presets()
     if wanted not in presets:
-        raise ConfigError(
-            f"latency model {quoted(name)} is not known{nearest_hint(wanted, presets)}; "
-            'give a preset, or fixed times like "constant:840ms:10ms"'
-        )
+        hint = nearest(wanted, presets, "latency model", "presets are")
+        raise ConfigError(f'{hint}; fixed times are written like "constant:840ms:10ms"')
     return presets[wanted]
 
 

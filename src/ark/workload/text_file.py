@@ -48,6 +48,8 @@ def read_text(path: Path, *, what: str, lines_max: int | None = None) -> str:
         raise ConfigError(Fault(str(path), f"cannot be read: {error.strerror or error}")) from None
     except ValueError:  # a NUL in the name itself
         raise ConfigError(Fault(str(path), "is not a file name")) from None
+    if b"\0" in raw:
+        raise ConfigError(Fault(str(path), f"is a binary file; expected {what}"))
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         text = raw.decode("utf-8")
@@ -97,8 +99,6 @@ def _refuse_what_is_no_text(path: Path, head: bytes, what: str) -> None:
             )
     if head.startswith(_OTHER_ENCODINGS):
         raise ConfigError(Fault(str(path), "is UTF-16 text; save it as UTF-8"))
-    if b"\0" in head:
-        raise ConfigError(Fault(str(path), f"is a binary file; expected {what}"))
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:64].lower()
     if start.startswith(b"<"):
         raise ConfigError(
