@@ -4,8 +4,9 @@ Pure: no sockets, clocks, threads, files or randomness. May import ``ark.units``
 lazily, NumPy; nothing else of ARK.
 """
 
-from ark.fabric.generate import leaf_spine, paper_fabric
-from ark.fabric.topology import Attachment, Fabric, Host, Link, Nic, Path, Switch
+from ark.fabric.generate import dual_plane, fat_tree, leaf_spine, paper_fabric
+from ark.fabric.parts import Attachment, Host, Link, Nic, Path, Switch
+from ark.fabric.topology import Fabric
 
 __all__ = [
     "Attachment",
@@ -15,6 +16,8 @@ __all__ = [
     "Nic",
     "Path",
     "Switch",
+    "dual_plane",
+    "fat_tree",
     "leaf_spine",
     "paper_fabric",
 ]

@@ -1,36 +1,29 @@
-"""Fabrics made from counts: leaves and spines, three tiers, two planes.
+"""Finished fabrics made from counts: leaves and spines, three tiers, two planes, and the paper's own.
 
-Hosts are named ``h0, h1, …`` leaf by leaf, switches ``leaf0 …``, ``spine0 …``, in three tiers ``agg0 …`` and
-``core0 …`` as well, with two planes ``tor0 …``. Each generator comes twice: as a ``Blueprint`` in which parts
-can still be changed, and as a finished ``Fabric``.
+How hosts and switches are named is told in ``ark.fabric.plans``.
 """
 
-from typing import Literal, TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
-from ark.errors import ConfigError, Fault
 from ark.fabric.addresses import AddressScheme
-from ark.fabric.blueprint import (
-    CABLES_MAX,
-    HOSTS_MAX,
-    NICS_MAX,
-    SWITCHES_MAX,
-    Blueprint,
-    CablePlan,
-    HostPlan,
-    SwitchPlan,
-)
+from ark.fabric.blueprint import Blueprint
+from ark.fabric.build import build
 from ark.fabric.hash_spec import HashSpec
-from ark.fabric.topology import Fabric, NextHopOrder
+from ark.fabric.parts import NextHopOrder
+from ark.fabric.plans.dual_plane import dual_plane_plan
+from ark.fabric.plans.fat_tree import fat_tree_plan
+from ark.fabric.plans.leaf_spine import ParallelAs, leaf_spine_plan
+from ark.fabric.topology import Fabric
 
-RATE_DEFAULT_BPS = 100_000_000_000
-DELAY_DEFAULT_NS = 500
-
-ParallelAs = Literal["ecmp", "lag"]
-"""Parallel links as next hops of their own, or as one next hop with a second hash for the member."""
+RATE_DEFAULT_BPS: Final = 100_000_000_000
+DELAY_DEFAULT_NS: Final = 500
 
 
 class Common(TypedDict, total=False):
-    """What every generator takes beside its counts; see ``Blueprint`` for the meaning."""
+    """What every generator takes beside its counts; ``Blueprint`` tells the meaning of all but ``down``.
+
+    ``down`` has names of switches, and pairs of names for all cables between the two, that are down.
+    """
 
     name: str
     hash: HashSpec
@@ -40,6 +33,7 @@ class Common(TypedDict, total=False):
     addresses: AddressScheme
     prefill: tuple[str, ...]
     decode: tuple[str, ...]
+    down: tuple[str | tuple[str, str], ...]
 
 
 def leaf_spine(
@@ -54,7 +48,6 @@ def leaf_spine(
     rail_optimised: bool = False,
     parallel_links: int = 1,
     parallel_as: ParallelAs = "ecmp",
-    down: tuple[str | tuple[str, str], ...] = (),
     **common: Unpack[Common],
 ) -> Fabric:
     """A two-tier fabric in which every leaf has links to every spine; path k is the one over spine k.
@@ -73,77 +66,27 @@ def leaf_spine(
     parallel_links, parallel_as
         Links between each leaf and each spine. Path (s * n + i) * n + j leaves over the i-th of n links to
         spine s and arrives over the j-th.
-    down
-        Names of switches, and pairs of names for all cables between two, that are down.
+    common
+        See ``Common``.
 
     Raises
     ------
     ConfigError
         If a count is out of bounds or a name unknown.
     """
-    plan = leaf_spine_blueprint(
+    plan = leaf_spine_plan(
         leaves,
         spines,
         hosts_per_leaf,
         rate_bps=rate_bps,
-        fabric_rate_bps=fabric_rate_bps,
+        fabric_rate_bps=fabric_rate_bps or rate_bps,
         delay_ns=delay_ns,
         nics_per_host=nics_per_host,
         rail_optimised=rail_optimised,
         parallel_links=parallel_links,
         parallel_as=parallel_as,
     )
-    return _finished(plan, down, common)
-
-
-def leaf_spine_blueprint(
-    leaves: int,
-    spines: int,
-    hosts_per_leaf: int,
-    *,
-    rate_bps: int,
-    fabric_rate_bps: int | None,
-    delay_ns: int,
-    nics_per_host: int,
-    rail_optimised: bool,
-    parallel_links: int,
-    parallel_as: ParallelAs,
-) -> Blueprint:
-    """The parts of ``leaf_spine``."""
-    rails = nics_per_host if rail_optimised else 1
-    _within(
-        leaves=(leaves, 1, SWITCHES_MAX),
-        spines=(spines, 0 if leaves == 1 else 1, SWITCHES_MAX),
-        hosts_per_leaf=(hosts_per_leaf, 1, HOSTS_MAX),
-        nics_per_host=(nics_per_host, 1, NICS_MAX),
-        parallel_links=(parallel_links, 1, 64),
-    )
-    if leaves % rails:
-        raise ConfigError(
-            Fault(
-                "leaves", f"{leaves} is no multiple of the {rails} rails; each NIC of a host needs its leaf"
-            )
-        )
-    groups = leaves // rails
-    hosts = groups * hosts_per_leaf
-    _not_too_many(hosts, leaves + spines, hosts * nics_per_host + leaves * spines * parallel_links)
-    plan = Blueprint(f"leaf-spine {leaves}x{spines}x{hosts_per_leaf}")
-    for host in range(hosts):
-        plan.hosts.append(HostPlan(f"h{host}", nics_per_host))
-        for rail in range(nics_per_host):
-            nic = f"h{host}" if nics_per_host == 1 else f"h{host}.{rail}"
-            leaf = host // hosts_per_leaf * rails + (rail if rail_optimised else 0)
-            plan.cables.append(CablePlan((nic, f"leaf{leaf}"), rate_bps, delay_ns))
-    plan.switches += [SwitchPlan(f"leaf{leaf}", "leaf") for leaf in range(leaves)]
-    plan.switches += [SwitchPlan(f"spine{spine}", "spine") for spine in range(spines)]
-    lag = "lag" if parallel_as == "lag" and parallel_links > 1 else None
-    for leaf in range(leaves):
-        for spine in range(spines):
-            ends = (f"leaf{leaf}", f"spine{spine}")
-            plan.cables += [
-                CablePlan(ends, fabric_rate_bps or rate_bps, delay_ns, lag=lag) for _ in range(parallel_links)
-            ]
-    return plan
+    return _finished(plan, common)
 
 
 def paper_fabric() -> Fabric:
@@ -154,34 +97,109 @@ def paper_fabric() -> Fabric:
     return leaf_spine(2, 4, 8)
 
 
-def _within(**bounds: tuple[int, int, int]) -> None:
-    faults = [
-        Fault(name, f"{value:,} is out of bounds; allowed are {least:,} to {most:,}")
-        for name, (value, least, most) in bounds.items()
-        if not least <= value <= most
-    ]
-    if faults:
-        raise ConfigError(*faults)
+def fat_tree(
+    k: int,
+    *,
+    pods: int | None = None,
+    leaves_per_pod: int | None = None,
+    aggs_per_pod: int | None = None,
+    cores_per_agg: int | None = None,
+    hosts_per_leaf: int | None = None,
+    rate_bps: int = RATE_DEFAULT_BPS,
+    fabric_rate_bps: int | None = None,
+    core_rate_bps: int | None = None,
+    delay_ns: int = DELAY_DEFAULT_NS,
+    nics_per_host: int = 1,
+    **common: Unpack[Common],
+) -> Fabric:
+    """A three-tier fabric; between pods path k is the one over core k, inside a pod over its k-th agg.
+
+    Parameters
+    ----------
+    k
+        Ports of a switch: k pods, and half of k (rounded down, at least 1) of everything else. Each of the
+        following counts replaces the one that follows from k.
+    pods, leaves_per_pod, aggs_per_pod, cores_per_agg, hosts_per_leaf
+        Counts. There are ``aggs_per_pod * cores_per_agg`` cores.
+    rate_bps, fabric_rate_bps, core_rate_bps
+        Rate of the links to the hosts, inside the pods (by default the same) and to the cores (by default as
+        inside the pods).
+    delay_ns, nics_per_host, common
+        As for ``leaf_spine``.
+
+    Raises
+    ------
+    ConfigError
+        If a count is out of bounds or a name unknown.
+    """
+    half = max(1, k // 2)
+    plan = fat_tree_plan(
+        k if pods is None else pods,
+        half if leaves_per_pod is None else leaves_per_pod,
+        half if aggs_per_pod is None else aggs_per_pod,
+        half if cores_per_agg is None else cores_per_agg,
+        half if hosts_per_leaf is None else hosts_per_leaf,
+        rate_bps=rate_bps,
+        fabric_rate_bps=fabric_rate_bps or rate_bps,
+        core_rate_bps=core_rate_bps or fabric_rate_bps or rate_bps,
+        delay_ns=delay_ns,
+        nics_per_host=nics_per_host,
+    )
+    return _finished(plan, common)
 
 
-def _not_too_many(hosts: int, switches: int, cables: int) -> None:
-    """Refuse an absurd size before anything of it is built."""
-    faults = [
-        f"these counts make {count:,} {what}; at most {most:,} are allowed"
-        for what, count, most in (
-            ("hosts", hosts, HOSTS_MAX),
-            ("switches", switches, SWITCHES_MAX),
-            ("links", cables, CABLES_MAX),
-        )
-        if count > most
-    ]
-    if faults:
-        raise ConfigError(*faults)
+def dual_plane(
+    segments: int,
+    spines_per_plane: int,
+    hosts_per_segment: int,
+    *,
+    rate_bps: int = RATE_DEFAULT_BPS,
+    fabric_rate_bps: int | None = None,
+    delay_ns: int = DELAY_DEFAULT_NS,
+    nics_per_host: int = 1,
+    rail_optimised: bool = False,
+    **common: Unpack[Common],
+) -> Fabric:
+    """A fabric of two disjoint planes, each NIC with a port in both; path k is the one over spine k.
+
+    The first half of the spines is plane 0. The NIC chooses the plane by a hash of its own (``host_hash``),
+    and the ToR there the spine. In one segment there are two paths, one over each ToR.
+
+    Parameters
+    ----------
+    segments
+        Groups of hosts that share a pair of ToRs (or one pair a rail).
+    spines_per_plane, hosts_per_segment
+        Counts.
+    rate_bps
+        Rate of one port of a NIC.
+    nics_per_host, rail_optimised
+        All NICs of a host hang on one pair of ToRs, or NIC r on the r-th pair of the segment.
+    fabric_rate_bps, delay_ns, common
+        As for ``leaf_spine``.
+
+    Raises
+    ------
+    ConfigError
+        If a count is out of bounds or a name unknown.
+    """
+    plan = dual_plane_plan(
+        segments,
+        spines_per_plane,
+        hosts_per_segment,
+        rate_bps=rate_bps,
+        fabric_rate_bps=fabric_rate_bps or rate_bps,
+        delay_ns=delay_ns,
+        nics_per_host=nics_per_host,
+        rail_optimised=rail_optimised,
+    )
+    return _finished(plan, common)
 
 
-def _finished(plan: Blueprint, down: tuple[str | tuple[str, str], ...], common: Common) -> Fabric:
-    for key, value in common.items():
-        setattr(plan, key, value)
-    for name in down:
+def _finished(plan: Blueprint, common: Common) -> Fabric:
+    for name in common.get("down", ()):
         plan.mark_down(name)
-    return plan.build()
+    for key, value in common.items():
+        if key != "down":
+            setattr(plan, key, value)
+    return build(plan)

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from ark.units import quoted
 
-_NAMES_COMPARED = 20_000
+_NAMES_COMPARED = 1_000
 """How many known names are compared; comparing takes about 20 µs each, and this is only for a message."""
 
 _NAMES_LISTED = 6
@@ -27,7 +27,8 @@ def nearest(name: str, known: Iterable[str], kind: str, owner: str) -> str:
         Who has such names, with the verb: "leaf-spine 2x4x8 has".
     """
     names = list(known)
-    close = get_close_matches(name[:100], names[:_NAMES_COMPARED], n=1, cutoff=0.6)
+    alike = [k for k in names if abs(len(k) - len(name)) <= 2 and k[:1] == name[:1]] or names
+    close = get_close_matches(name[:100], alike[:_NAMES_COMPARED], n=1, cutoff=0.6)
     if close:
         return f'unknown {kind} {quoted(name)}; did you mean "{close[0]}"?'
     if not names:

@@ -10,109 +10,20 @@ with leaves and spines, path k is the one over spine k, and it keeps that number
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from ark.errors import ConfigError
 from ark.fabric.hash_spec import HashSpec
 from ark.fabric.nearest import nearest
-from ark.fabric.switch_graph import UNREACHABLE, Edge, SwitchGraph, Walk
-
-SwitchKind = Literal["leaf", "spine", "agg", "core", "tor", "switch"]
-NextHopOrder = Literal["ascending", "descending"] | tuple[str, ...]
+from ark.fabric.parts import Attachment, Host, Link, Nic, Path, Switch
+from ark.fabric.routing import Routing
 
 _PATHS_KEPT: Final = 250_000
 """Paths kept for reuse (about 200 bytes each); when they are more, all are dropped and made again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One direction of a cable, from a NIC or switch to another.
-
-    ``up`` is false too where a switch at its end is down. Links between the same two switches that have the
-    same ``lag`` name form one next hop, and a second hash picks the member; parallel links without one are
-    next hops of their own.
-    """
-
-    index: int
-    source: str
-    target: str
-    rate_bps: int
-    delay_ns: int
-    up: bool = True
-    lag: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Nic:
-    """A network card with one address: ``h0`` where its host has one, else ``h0.0``, ``h0.1``, …
-
-    ``attachment`` numbers the set of switches that it hangs on: NICs with one number share their paths.
-    """
-
-    index: int
-    name: str
-    host: str
-    address: str
-    attachment: int
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A machine with its NICs."""
-
-    name: str
-    nics: tuple[Nic, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A switch and what its ECMP decisions depend on.
-
-    ``node_id`` is the seed of its hash where the specification names none. ``lag_hash`` picks the member of a
-    LAG. ``next_hop_order`` is the order of equal-cost next hops: by position of the neighbour in the fabric
-    file, upwards or downwards, or the names of the first neighbours (the others follow upwards).
-    """
-
-    name: str
-    kind: SwitchKind
-    node_id: int
-    hash: HashSpec
-    lag_hash: HashSpec
-    next_hop_order: NextHopOrder
-    up: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """A set of switches that some NICs hang on (one leaf; two ToRs), and those that they reach now."""
-
-    index: int
-    switches: tuple[str, ...]
-    live: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """One way from NIC to NIC: all its links, and the top-tier switch where it crosses exactly one."""
-
-    index: int
-    links: tuple[int, ...]
-    spine: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """The paths between two attachments, by number: canonical ones first, detours (if any) after them."""
-
-    walks: tuple[Walk, ...]
-    links: tuple[tuple[int, ...], ...]
-    usable: tuple[int, ...]
-    spines: tuple[str | None, ...]
 
 
 class Fabric:
@@ -157,13 +68,16 @@ class Fabric:
         self._nics = {nic.name: nic for nic in self.nics}
         self._hosts = {host.name: host for host in self.hosts}
         self._positions = {switch.name: position for position, switch in enumerate(self.switches)}
-        self._ports = self._ports_of_nics()
-        self._graph = SwitchGraph(len(self.switches), self._edges())
-        self._members = self._members_of_lags()
-        self._pairs: dict[tuple[int, int], _Pair] = {}
+        self._routing = Routing(
+            nics=self.nics,
+            switches=self.switches,
+            links=self.links,
+            attachments=self.attachments,
+            positions=self._positions,
+            spines=self.spines,
+        )
         self._paths: dict[int, tuple[Path, ...]] = {}
         self._paths_kept = 0
-        self._next_hops: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def __repr__(self) -> str:
         counts = f"{len(self.nics)} NICs, {len(self.switches)} switches, {len(self.links)} links"
@@ -210,7 +124,7 @@ class Fabric:
 
     def ports(self, nic: Nic) -> tuple[tuple[int, int], ...]:
         """(link out, link in) of each port of a NIC, those down included, in the order of the file."""
-        return self._ports[nic.index]
+        return self._routing.ports[nic.index]
 
     @cached_property
     def spines(self) -> tuple[str, ...]:
@@ -250,7 +164,7 @@ class Fabric:
         return sum(
             self.links[link].rate_bps
             for leaf in leaves
-            for neighbour, link in self._graph.hops(self._positions[leaf], up_only=True)
+            for neighbour, link in self._routing.graph.hops(self._positions[leaf], up_only=True)
             if self.switches[neighbour].name not in leaves
         )
 
@@ -270,7 +184,7 @@ class Fabric:
             return found
         if source.index == target.index:
             raise ConfigError(f'"{source.name}" is source and target at once; a path needs two NICs')
-        pair = self._pair(source.attachment, target.attachment)
+        pair = self._routing.pair(source.attachment, target.attachment)
         if not pair.usable:
             raise ConfigError(
                 f'{self.name}: no path from "{source.name}" to "{target.name}" is up; '
@@ -296,11 +210,11 @@ class Fabric:
         An entry is ``()`` where the path stays in one switch. The numbers of paths that are down are kept: at
         least one link of such a path has the rate 0, and ``up_paths`` leaves it out.
         """
-        return self._pair(source, target).links
+        return self._routing.pair(source, target).links
 
     def up_paths(self, source: int, target: int) -> tuple[int, ...]:
         """The numbers of those paths between two attachments that are up; none where there is no way."""
-        return self._pair(source, target).usable
+        return self._routing.pair(source, target).usable
 
     def next_hops(self, node: str, target: Nic) -> tuple[int, ...]:
         """The links over which a switch may forward to a NIC, in the order in which its ECMP counts them.
@@ -309,24 +223,16 @@ class Fabric:
         member that is up; ``lag_members`` has them all. Empty where the node has no way to the NIC.
         """
         nic = self._nics.get(node)
-        position = -1 - nic.index if nic is not None else self._positions.get(node)
+        if nic is not None:
+            return self._routing.ports_towards(nic, target)
+        position = self._positions.get(node)
         if position is None:
             raise ConfigError(nearest(node, self._positions, "switch", f"{self.name} has"))
-        live = self._live(target.attachment)
-        distances = self._graph.distances(live, up_only=True)
-        if nic is not None:
-            return self._ports_towards(nic, distances)
-        if distances[position] == 0:
-            return tuple(link for _, link in self.ports(target) if self.links[link].source == node)
-        key = (position, target.attachment)
-        found = self._next_hops.get(key)
-        if found is None:
-            found = self._next_hops[key] = self._hops_towards(position, distances)
-        return found
+        return self._routing.next_hops(position, target)
 
     def lag_members(self, link: int) -> tuple[int, ...]:
         """The links that are up of the LAG that a link belongs to, in order; just itself outside of a LAG."""
-        return self._members.get(link, (link,))
+        return self._routing.lag_members(link)
 
     @cached_property
     def _description(self) -> bytes:
@@ -351,98 +257,3 @@ class Fabric:
         does.
         """
         return blake2b(self._description, digest_size=16).digest()
-
-    # How it is found
-
-    def _ports_of_nics(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        into = {}
-        for link in self.links:
-            if link.target in self._nics:
-                into[link.source, link.target] = link.index
-        ports: list[list[tuple[int, int]]] = [[] for _ in self.nics]
-        for link in self.links:
-            nic = self._nics.get(link.source)
-            if nic is not None:
-                ports[nic.index].append((link.index, into[link.target, link.source]))
-        return tuple(tuple(of_nic) for of_nic in ports)
-
-    def _edges(self) -> list[Edge]:
-        positions = self._positions
-        return [
-            Edge(positions[link.source], positions[link.target], link.index, link.up)
-            for link in self.links
-            if link.source in positions and link.target in positions
-        ]
-
-    def _members_of_lags(self) -> dict[int, tuple[int, ...]]:
-        groups: dict[tuple[str, str, str], list[int]] = {}
-        for link in self.links:
-            if link.lag is not None and link.up:
-                groups.setdefault((link.source, link.target, link.lag), []).append(link.index)
-        return {member: tuple(group) for group in groups.values() for member in group}
-
-    def _live(self, attachment: int) -> tuple[int, ...]:
-        return tuple(self._positions[name] for name in self.attachments[attachment].live)
-
-    def _pair(self, source: int, target: int) -> _Pair:
-        found = self._pairs.get((source, target))
-        if found is not None:
-            return found
-        described = [
-            tuple(self._positions[name] for name in self.attachments[end].switches)
-            for end in (source, target)
-        ]
-        live = self._live(source), self._live(target)
-        walks = self._graph.walks(described[0], described[1], up_only=False)
-        usable = [
-            number
-            for number, walk in enumerate(walks)
-            if walk.first in live[0] and walk.last in live[1] and all(self.links[k].up for k in walk.links)
-        ]
-        if not usable:  # a longer way round may be left; its number comes after those of the usual paths
-            detours = self._graph.walks(*live, up_only=True)
-            usable = list(range(len(walks), len(walks) + len(detours)))
-            walks += detours
-        pair = _Pair(
-            walks=tuple(walks),
-            links=tuple(walk.links for walk in walks),
-            usable=tuple(usable),
-            spines=tuple(self._spine(walk) for walk in walks),
-        )
-        self._pairs[source, target] = pair
-        return pair
-
-    @cached_property
-    def _spine_names(self) -> frozenset[str]:
-        return frozenset(self.spines)
-
-    def _spine(self, walk: Walk) -> str | None:
-        crossed = [name for k in walk.links if (name := self.links[k].target) in self._spine_names]
-        return crossed[0] if len(crossed) == 1 else None
-
-    def _ports_towards(self, nic: Nic, distances: Sequence[int]) -> tuple[int, ...]:
-        reach = [
-            (distances[self._positions[self.links[out].target]], out)
-            for out, _ in self.ports(nic)
-            if self.links[out].up
-        ]
-        nearest_first = min(
-            (distance for distance, _ in reach if distance != UNREACHABLE), default=UNREACHABLE
-        )
-        return tuple(out for distance, out in reach if distance == nearest_first != UNREACHABLE)
-
-    def _hops_towards(self, position: int, distances: Sequence[int]) -> tuple[int, ...]:
-        if distances[position] == UNREACHABLE:
-            return ()
-        closer = [
-            link
-            for neighbour, link in self._graph.hops(position, up_only=True)
-            if distances[neighbour] == distances[position] - 1 and self.lag_members(link)[0] == link
-        ]
-        order = self.switches[position].next_hop_order
-        if order == "descending":
-            closer.reverse()
-        elif order != "ascending":
-            rank = {name: place for place, name in enumerate(order)}
-            closer.sort(key=lambda link: rank.get(self.links[link].target, len(rank)))
-        return tuple(closer)
