@@ -25,6 +25,7 @@ HashFunction = Literal[
     "xor16",
     "toeplitz",
     "linux",
+    "spray",
 ]
 HashField = Literal["src", "dst", "proto", "sport", "dport", "dest-qp", "ingress-port", "flow-label"]
 Selection = Literal["modulo", "thresholds", "resilient"]
@@ -74,13 +75,14 @@ class HashSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     function
-        ``murmur3`` is MurmurHash3 x86_32 over words as in the ns-3 RDMA simulators; ``crc…`` the cyclic
-        redundancy checks (``crc16-arc`` is also called BISYNC, ``crc`` takes its parameters from ``crc``); ``xor8`` and
-        ``xor16`` fold the fields to 8 or 16 bits; ``toeplitz`` is that of receive-side scaling with ``key``;
-        ``linux`` is the multipath hash of the Linux kernel (SipHash-2-4), a number of 31 bits.
+        ``murmur3`` is MurmurHash3 x86_32 over words, as in the ns-3 RDMA simulators; ``crc…`` are the cyclic
+        redundancy checks (``crc16-arc`` is also called BISYNC, ``crc`` reads the attribute of that name);
+        ``xor8`` and ``xor16`` fold the fields to 8 or 16 bits; ``toeplitz`` is that of receive-side scaling
+        with ``key``; ``linux`` is the multipath hash of the kernel (SipHash-2-4), a number of 31 bits;
+        ``spray`` sends each packet elsewhere, so that no header decides the path.
     fields
-        What is hashed. CRC, XOR and Toeplitz read the fields in this order, in network byte order; for the
-        other functions the layout is fixed and a field that is not named counts as zero.
+        What is hashed. CRC and Toeplitz read the fields in this order, in network byte order; the others have
+        an order of their own. The simulators of ns-3 hash ``src, dst, sport, dport``.
     seed
         Unsigned 32-bit seed; ``None`` is the switch's own node number, one number for all switches polarizes
         several tiers. For CRC it is XORed into the initial register, for XOR and Toeplitz into the result.
