@@ -9,6 +9,7 @@ from ark.workload.kv import KvModel, kv_model, kv_models
 from ark.workload.latency import LATENCY_DEFAULT, LatencyModel, latency_model, latency_names
 from ark.workload.load import offered_load, qps_for_load
 from ark.workload.paper import paper_requests
+from ark.workload.presets import preset_names, preset_qps, preset_requests
 from ark.workload.requests import Requests
 from ark.workload.traces import FORMATS, load_requests
 
@@ -27,6 +28,9 @@ __all__ = [
     "make_flows",
     "offered_load",
     "paper_requests",
+    "preset_names",
+    "preset_qps",
+    "preset_requests",
     "qps_for_load",
     "read_flows",
     "write_flows",
