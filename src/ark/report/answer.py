@@ -1,0 +1,146 @@
+"""The first thing that a report says: is the network the problem, and what would ARK save.
+
+All of it follows from three figures of the same traffic: what TTFT is made of under ECMP, what no network of
+the same line rate could beat, and what each scheme reached.
+"""
+
+from dataclasses import dataclass
+
+from ark.report.looks import look
+from ark.report.runs import BASE, Point, Runs
+from ark.report.style import percent, point_name
+from ark.report.tables import interval
+from ark.units import format_time
+
+LITTLE = 0.02
+"""Below this share of mean TTFT a perfect network would not be noticed."""
+
+MUCH = 0.10
+"""From this share on the network is worth the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A verdict in one line, and the sentences that bear it out."""
+
+    verdict: str
+    sentences: tuple[str, ...]
+    point: Point
+
+
+def main_point(runs: Runs) -> Point:
+    """The point that the answer speaks of: the busiest one that the fabric can carry (load up to 1)."""
+    carried = [point for point in runs.points if runs.load(point) <= 1]
+    return carried[-1] if carried else runs.points[0]
+
+
+def answer(runs: Runs, point: Point) -> Answer:
+    """The answer at ``point``."""
+    if BASE not in runs.schemes:
+        labels = ", ".join(look(scheme).label for scheme in runs.schemes)
+        return Answer(f"{labels} at {point_name(point, runs.load(point))}.", (_NO_BASE,), point)
+    if runs.has_ttft:
+        return Answer(_ttft_verdict(runs.saving_max(BASE, point)), _ttft_sentences(runs, point), point)
+    return Answer(_fct_verdict(runs, point), _fct_sentences(runs, point), point)
+
+
+_NO_BASE = (
+    "Without ECMP among the schemes nothing can be said about savings; add ecmp to --schemes to compare "
+    "with what switches do today."
+)
+
+
+def _ttft_verdict(saving_max: float) -> str:
+    share = percent(saving_max, 1)
+    if saving_max < LITTLE:
+        return f"The network is not the problem: a perfect network would save at most {share} of mean TTFT."
+    if saving_max < MUCH:
+        return (
+            f"The network is a small part of it: a perfect network would save at most {share} of mean TTFT."
+        )
+    return f"The network is a large part of it: a perfect network would save at most {share} of mean TTFT."
+
+
+def _ttft_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
+    parts = runs.parts_s(BASE, point)
+    total_s = sum(parts.values())
+    shares = {name: part_s / total_s for name, part_s in parts.items()}
+    waiting = f", {percent(shares['queue'])} waiting for a prefill GPU" if shares["queue"] >= 0.005 else ""
+    made_of = (
+        f"At {point_name(point, runs.load(point))} under ECMP the first token comes after "
+        f"{format_time(total_s)} on average: {percent(shares['prefill'])} of it is prefill{waiting}, "
+        f"{percent(shares['alone'])} the bytes of the KV cache at line rate, and {percent(shares['shared'])} "
+        f"waiting because transfers share links. Only that last part is the network's to save."
+    )
+    ideal = ""
+    if "ideal" in runs.schemes:
+        ideal = (
+            f"Of those {percent(runs.saving_max(BASE, point), 1)}, the best possible use of this fabric's "
+            f"paths (the scheme “ideal”) saves {interval(runs.reduction('ideal', point, 'ttft_mean_s'))}; "
+            "the rest is waiting on links that all paths share, such as a receiver's own."
+        )
+    savings = _savings(runs, point, "ttft_mean_s", "mean TTFT")
+    return tuple(text for text in (made_of, ideal, *savings, _tail_sentence(runs, point)) if text)
+
+
+def _savings(runs: Runs, point: Point, column: str, what: str) -> list[str]:
+    present = [scheme for scheme in ("ark", "ark-paper") if scheme in runs.schemes]
+    return [_saving_sentence(runs, scheme, point, column, what) for scheme in present]
+
+
+def _saving_sentence(runs: Runs, scheme: str, point: Point, column: str, what: str) -> str:
+    saved = runs.reduction(scheme, point, column)
+    name = "ARK as built here" if scheme == "ark" else "The paper's ARK"
+    text = f"{name} saves {interval(saved)} of {what}"
+    if "ideal" in runs.schemes:
+        possible = runs.reduction("ideal", point, column).value
+        if possible > 0.001:
+            text += f", that is {percent(saved.value / possible)} of what is possible"
+    return f"{text}."
+
+
+def _tail_sentence(runs: Runs, point: Point) -> str:
+    if "ark" not in runs.schemes:
+        return ""
+    ttft, mean, tail = (
+        percent(runs.reduction("ark", point, column).value)
+        for column in ("ttft_p95_s", "fct_mean_s", "fct_p95_s")
+    )
+    return (
+        f"ARK lowers the P95 of TTFT by {ttft}. The transfers themselves take {mean} less time on average, "
+        f"and {tail} less at the P95."
+    )
+
+
+def _fct_verdict(runs: Runs, point: Point) -> str:
+    best = max((scheme for scheme in runs.schemes if scheme not in {BASE, "ideal"}), default=None, key=_rank)
+    if best is None:
+        return f"Mean FCT {format_time(runs.mean(BASE, point, 'fct_mean_s').value)} under ECMP."
+    saved = runs.reduction(best, point, "fct_mean_s").value
+    return f"{look(best).label} lowers the mean time of a transfer by {percent(saved, 1)} against ECMP."
+
+
+def _rank(scheme: str) -> int:
+    return (
+        ("round-robin", "ark-paper", "ark").index(scheme)
+        if scheme in {"round-robin", "ark-paper", "ark"}
+        else -1
+    )
+
+
+def _fct_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
+    mean_s = runs.mean(BASE, point, "fct_mean_s").value
+    sentences = [
+        f"At {point_name(point, runs.load(point))} a transfer takes {format_time(mean_s)} under ECMP."
+    ]
+    if "ideal" in runs.schemes:
+        ideal = runs.reduction("ideal", point, "fct_mean_s")
+        sentences.append(
+            f"No choice of paths on this fabric can save more than {interval(ideal)} of mean FCT."
+        )
+    sentences += _savings(runs, point, "fct_mean_s", "mean FCT")
+    sentences.append(
+        "These are transfers only; what share of the time to first token they are, a table of requests "
+        "(--trace) would show."
+    )
+    return tuple(sentences)
