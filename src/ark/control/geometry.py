@@ -1,0 +1,96 @@
+"""What a decision needs to know of the network: the links of each path, and the rate of each link.
+
+``ark.fabric.Fabric`` is a :class:`Geometry`. NIC links are no part of it: no choice of path avoids them.
+"""
+
+from collections.abc import Sequence, Sized
+from functools import cached_property
+from typing import Protocol
+
+from ark.control.rows import Row
+
+
+class Geometry(Protocol):
+    """The network as the controller sees it."""
+
+    @property
+    def attachments(self) -> Sized:
+        """What NICs hang on (leaves, or sets of ToRs); rows name them by position."""
+
+    @property
+    def link_rates_bps(self) -> Sequence[int]:
+        """Rate of each directed link by index; 0 where it is down."""
+
+    def attachment_paths(self, source: int, target: int) -> tuple[tuple[int, ...], ...]:
+        """The switch-to-switch links of each equal-cost path between two attachments, by path number."""
+
+
+class PathSet:
+    """The paths between two attachments, laid out for choosing among them.
+
+    Attributes
+    ----------
+    links
+        Fabric links of each path by path number, those of paths that are down included.
+    usable
+        Numbers of the paths that are up.
+    usable_links
+        Fabric links of the usable paths, in the order of ``usable``.
+    mask
+        The usable numbers as set bits.
+    managed
+        Whether there is anything to choose: at least two usable paths over fabric links.
+    """
+
+    __slots__ = ("__dict__", "links", "managed", "mask", "usable", "usable_links")
+
+    def __init__(self, links: tuple[tuple[int, ...], ...], rates_bps: Sequence[int]) -> None:
+        self.links = links
+        self.usable = tuple(
+            number for number, path in enumerate(links) if all(rates_bps[link] > 0 for link in path)
+        )
+        self.usable_links = tuple(links[number] for number in self.usable)
+        self.mask = sum(1 << number for number in self.usable)
+        self.managed = len(self.usable) > 1 and all(self.usable_links)
+
+    @cached_property
+    def link_sets(self) -> tuple[frozenset[int], ...]:
+        """``links`` as sets, for asking whether two transfers share one."""
+        return tuple(frozenset(path) for path in self.links)
+
+
+class PathSets:
+    """All path sets of a geometry, each built when first asked for and kept."""
+
+    __slots__ = ("_attachments", "_geometry", "_sets", "rates_bps")
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._geometry = geometry
+        self._attachments = len(geometry.attachments)
+        self._sets: dict[tuple[int, int], PathSet] = {}
+        self.rates_bps = geometry.link_rates_bps
+
+    def between(self, source: int, target: int) -> PathSet:
+        """The paths from one attachment to another."""
+        pair = (source, target)
+        found = self._sets.get(pair)
+        if found is None:
+            found = PathSet(self._geometry.attachment_paths(source, target), self.rates_bps)
+            self._sets[pair] = found
+        return found
+
+    def fits(self, row: Row) -> bool:
+        """Whether a row from outside names attachments and paths that exist, no path twice.
+
+        A path that is down here fits: its owner may not know yet, and what it says still counts.
+        """
+        if row.source >= self._attachments or row.target >= self._attachments:
+            return False
+        paths = row.paths
+        return max(paths) < len(self.between(row.source, row.target).links) and len(set(paths)) == len(paths)
+
+    def share_link(self, one: Row, other: Row) -> bool:
+        """Whether two reservations have a fabric link in common."""
+        mine = self.between(one.source, one.target).link_sets
+        theirs = self.between(other.source, other.target).link_sets
+        return any(not mine[path].isdisjoint(theirs[rival]) for path in one.paths for rival in other.paths)
