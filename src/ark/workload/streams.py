@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     PORTS = 4
     JITTER = 5
     OUTPUT_TOKENS = 6
+    SPREAD = 7
 
 
 def stream(seed: int, purpose: Purpose) -> np.random.Generator:

@@ -1,0 +1,1 @@
+"""The schemes that an experiment compares, by name; each decides for both engines alike."""

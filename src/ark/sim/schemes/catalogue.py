@@ -1,0 +1,163 @@
+"""All schemes by name, and their parameters."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final, Literal
+
+import numpy as np
+from msgspec import Struct
+
+from ark.control.policy import HOLD_NS
+from ark.control.rows import STRIPES_MAX
+from ark.errors import ConfigError, Fault
+from ark.fabric.topology import Fabric
+from ark.sim.schemes.ecmp import Ecmp
+from ark.sim.schemes.ideal import Ideal
+from ark.sim.schemes.round_robin import RoundRobin
+from ark.sim.schemes.scheme import Scheme
+from ark.sim.schemes.steered import Steered
+from ark.units import quoted
+from ark.workload.streams import Purpose, stream
+
+SCHEMES: Final = ("ecmp", "round-robin", "ark-paper", "ark", "ideal")
+"""The schemes that both engines run, in the order of reports."""
+
+LATER: Final = frozenset(
+    {"e-ecmp", "letflow", "conga", "conweave", "plb", "drill", "spray", "hedera", "fastpass", "static-sports"}
+)
+"""Names that are kept for baselines that do not exist yet."""
+
+STRIPE_SEGMENT_BYTES: Final = 16 * 2**20
+"""Chunk that a stripe pulls by default. With chunks that are large for the transfer its last one runs alone:
+12.5 MB cost 0.4 % of FCT on the real ns-3, 50 MB cost 3 %."""
+
+MOVE_SEGMENT_BYTES: Final = 64 * 2**20
+"""Segment after which an unstriped transfer may move by default: 5 ms at 100 Gbit/s, 25 a transfer."""
+
+
+class SchemeOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the schemes that decide, ``ark`` and ``ark-paper``, are run; the others ignore it.
+
+    Attributes
+    ----------
+    lag_ns
+        How much later than its owner all other hosts see a reservation.
+    hold_ns
+        How long ``ark`` holds back a transfer to hear of simultaneous picks; None for none without lag, and
+        else the default of the agent or the lag, whichever is longer. Algorithm 1 has no hold.
+    release
+        Of ``ark-paper``: who may free a path. ``any`` is Algorithm 1 read literally.
+    stripes, moves
+        Of ``ark``: paths a transfer, and whether it moves at segment ends where that helps.
+    min_bytes
+        Transfers below are left to ECMP.
+    segment_bytes
+        Bytes that a stripe pulls at a time and after which it may move; None for the default of either.
+    """
+
+    lag_ns: int = 0
+    hold_ns: int | None = None
+    release: Literal["owner", "any"] = "owner"
+    stripes: int = 1
+    moves: bool = False
+    min_bytes: int = 0
+    segment_bytes: int | None = None
+
+    def faults(self) -> list[Fault]:
+        """What is not allowed in these options."""
+        found = []
+        for name, least, most in (
+            ("lag_ns", 0, 10**12),
+            ("hold_ns", 0, 10**12),
+            ("stripes", 1, STRIPES_MAX),
+            ("min_bytes", 0, 2**53),
+            ("segment_bytes", 1, 2**53),
+        ):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                found.append(Fault(name, f"{value} is out of bounds; allowed are {least} to {most}"))
+        if self.release == "any" and self.lag_ns:
+            found.append(Fault("release", '"any" (Algorithm 1 read literally) works without lag only'))
+        return found
+
+    @property
+    def effective_hold_ns(self) -> int:
+        """The hold of ``ark``."""
+        if self.hold_ns is not None:
+            return self.hold_ns
+        return max(HOLD_NS, self.lag_ns) if self.lag_ns else 0
+
+    @property
+    def effective_segment_bytes(self) -> int | None:
+        """The segment of ``ark``: none where there is neither a second stripe nor a move."""
+        if self.segment_bytes is not None:
+            return self.segment_bytes
+        if self.moves:
+            return MOVE_SEGMENT_BYTES
+        return STRIPE_SEGMENT_BYTES if self.stripes > 1 else None
+
+
+def check_schemes(names: Sequence[str]) -> None:
+    """Refuse a list of schemes that cannot be run.
+
+    Raises
+    ------
+    ConfigError
+        If it is empty, has a name twice, or one that is unknown (the nearest is named) or does not exist yet.
+    """
+    faults = []
+    if not names:
+        faults.append(Fault("schemes", f"none given; there are {', '.join(SCHEMES)}"))
+    for name in dict.fromkeys(names):
+        if name in LATER:
+            what = "is not built yet"
+        elif name not in SCHEMES:
+            near = get_close_matches(name, SCHEMES, n=1)
+            what = f'is not known; did you mean "{near[0]}"?' if near else "is not known"
+        elif names.count(name) > 1:
+            what = "is given twice"
+        else:
+            continue
+        faults.append(Fault("schemes", f"{quoted(name)} {what}; there are {', '.join(SCHEMES)}"))
+    if faults:
+        raise ConfigError(*faults)
+
+
+def make_scheme(name: str, fabric: Fabric, options: SchemeOptions, *, transfers: int, seed: int) -> Scheme:
+    """A fresh scheme for one run of so many transfers.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such scheme.
+    """
+    check_schemes([name])
+    if name == "ecmp":
+        return Ecmp(fabric)
+    if name == "round-robin":
+        return RoundRobin(fabric)
+    if name == "ideal":
+        return Ideal()
+    spread: list[int] = stream(seed, Purpose.SPREAD).integers(0, np.iinfo(np.int64).max, transfers).tolist()
+    if name == "ark-paper":
+        return Steered(
+            fabric,
+            "paper",
+            spread,
+            lag_ns=options.lag_ns,
+            release=options.release,
+            min_bytes=options.min_bytes,
+            seed=seed,
+        )
+    return Steered(
+        fabric,
+        "ark",
+        spread,
+        lag_ns=options.lag_ns,
+        hold_ns=options.effective_hold_ns,
+        stripes=options.stripes,
+        moves=options.moves,
+        min_bytes=options.min_bytes,
+        segment_bytes=options.effective_segment_bytes,
+        seed=seed,
+    )

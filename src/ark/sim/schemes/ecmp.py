@@ -1,0 +1,26 @@
+"""What fabrics do by themselves: the switches' hash of the 5-tuple, with the port that the transfer drew."""
+
+from ark.fabric.five_tuple import FiveTuple
+from ark.fabric.route import route
+from ark.fabric.topology import Fabric
+from ark.sim.schemes.scheme import Assignment, FixedAtArrival, Transfer
+
+
+class Ecmp(FixedAtArrival):
+    """The path that the real hashes of the fabric give the real 5-tuple."""
+
+    name = "ecmp"
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+
+    def arrived(self, now_ns: int, transfer: Transfer) -> Assignment:
+        """The hashed path, at once."""
+        return Assignment((hashed_path(self._fabric, transfer),), (transfer.sport,), now_ns)
+
+
+def hashed_path(fabric: Fabric, transfer: Transfer) -> int:
+    """Number of the path that ECMP gives a transfer's own port."""
+    source, target = transfer.source, transfer.target
+    five_tuple = FiveTuple(source.address, target.address, transfer.sport, transfer.dport)
+    return route(fabric, five_tuple, source, target).index
