@@ -1,18 +1,19 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.report.synthetic import run
 
 from ark.report.runs import Runs
-from ark.report.tables import change, flow_file, flow_frame, headings, table_rows, write_flows, write_results
+from ark.report.tables import change, flow_file, headings, table_rows, write_flows, write_results
 from ark.sim.results import RESULT_COLUMNS
 
 
 def test_results_have_the_columns_of_the_contract_and_empty_cells(one_point: Runs, tmp_path: Path) -> None:
     write_results(one_point.rows(), tmp_path / "results.csv")
-    with (tmp_path / "results.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = read(tmp_path / "results.csv")
     assert tuple(rows[0]) == RESULT_COLUMNS
     assert len(rows) == 20
     assert {row["qps"] for row in rows} == {""}
@@ -23,30 +24,40 @@ def test_results_have_the_columns_of_the_contract_and_empty_cells(one_point: Run
 def test_numbers_in_results_are_exact(tmp_path: Path) -> None:
     row = run("ark", 25.0, 3).row()
     write_results([row], tmp_path / "results.csv")
-    with (tmp_path / "results.csv").open() as file:
-        read = next(csv.DictReader(file))
-    assert float(read["fct_mean_s"]) == row["fct_mean_s"]
-    assert int(read["seed"]) == 3
+    written = read(tmp_path / "results.csv")[0]
+    assert float(written["fct_mean_s"]) == row["fct_mean_s"]
+    assert int(written["seed"]) == 3
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
 
 
 def test_flow_table_keeps_columns_that_ark_does_not_know(tmp_path: Path) -> None:
     result = run("ark", 25.0, 0)
     write_flows(result, tmp_path / "flows.csv")
-    with (tmp_path / "flows.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == [
+    rows = read(tmp_path / "flows.csv")
+    assert set(rows[0]) == {
         "id", "src", "dst", "size_bytes", "start_ns", "sport", "dport", "path", "fct_ns", "spine", "tenant",
-    ]  # fmt: skip
+    }  # fmt: skip
     assert rows[7]["tenant"] == "a,b"
     assert int(rows[7]["fct_ns"]) == result.fct_ns[7]
 
 
-def test_a_given_column_does_not_hide_a_result() -> None:
+def test_a_given_column_does_not_hide_a_result(tmp_path: Path) -> None:
     result = run("ark", 25.0, 0)
-    result.flows.extra["fct_ns"] = ["1"] * len(result.flows)  # type: ignore[index]
-    frame = flow_frame(result)
-    assert frame["fct_ns"].to_list() == result.fct_ns.tolist()
-    assert frame["fct_ns_given"].to_list() == ["1"] * len(result.flows)
+    given = replace(result, flows=replace(result.flows, extra={"fct_ns": ["1"] * len(result.flows)}))
+    write_flows(given, tmp_path / "flows.csv")
+    assert [int(row["fct_ns"]) for row in read(tmp_path / "flows.csv")] == result.fct_ns.tolist()
+
+
+def test_the_packet_engine_adds_its_columns(tmp_path: Path) -> None:
+    result = run("ark", 25.0, 0)
+    marks = np.arange(len(result.flows))
+    write_flows(replace(result, ecn_marks=marks, retransmits=marks * 0), tmp_path / "flows.csv")
+    row = read(tmp_path / "flows.csv")[5]
+    assert (row["ecn_marks"], row["retransmits"]) == ("5", "0")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +75,8 @@ def test_table_shows_each_point_and_scheme_once(sweep: Runs) -> None:
     assert [row[2] for row in rows[:5]] == ["ECMP", "round robin", "ARK (paper)", "ARK", "ideal"]
     assert rows[0][3].endswith("ms")  # ECMP is what others are compared with
     assert "%" not in rows[0][3]
-    assert "…" in rows[3][3]
+    assert rows[3][3].endswith(" %")
+    assert "±" in rows[3][3]
 
 
 def test_a_change_is_a_reduction_with_its_sign_turned(sweep: Runs) -> None:

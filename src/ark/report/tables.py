@@ -12,6 +12,7 @@ from ark.report.statistics import Estimate
 from ark.report.style import percent
 from ark.sim.results import RESULT_COLUMNS, Cell, RunResult
 from ark.units import format_time
+from ark.workload.flow_file import write_flows as write_flow_table
 
 METRICS: Final = {
     "fct_mean_s": "mean FCT",
@@ -38,37 +39,22 @@ def _type_of(column: str) -> type[pl.DataType]:
     return pl.Int64 if column in _WHOLE else pl.Float64
 
 
-def flow_frame(result: RunResult) -> pl.DataFrame:
-    """The flow table of one run: the columns of its input, the path and port taken, and what came out.
+def write_flows(result: RunResult, path: Path) -> None:
+    """Write the flow table of one run: its input, the paths and ports taken, and what came out.
 
-    Columns of the input that ARK does not know stand last; one that has the name of a result gets ``_given``
-    behind it.
+    Columns that ARK does not know are kept; one that has the name of a result gives way to it.
     """
-    flows = result.flows
-    columns: dict[str, object] = {
-        "id": flows.id,
-        "src": flows.src,
-        "dst": flows.dst,
-        "size_bytes": flows.size_bytes,
-        "start_ns": flows.start_ns,
+    columns: dict[str, Sequence[object]] = {
         "sport": result.sport,
-        "dport": flows.dport,
         "path": result.path,
-        "fct_ns": result.fct_ns,
+        "fct_ns": result.fct_ns.tolist(),
         "spine": result.spine,
     }
     if result.ecn_marks is not None:
-        columns["ecn_marks"] = result.ecn_marks
+        columns["ecn_marks"] = result.ecn_marks.tolist()
     if result.retransmits is not None:
-        columns["retransmits"] = result.retransmits
-    known = {*columns, "ecn_marks", "retransmits"}
-    columns |= {f"{name}_given" if name in known else name: cells for name, cells in flows.extra.items()}
-    return pl.DataFrame(columns)
-
-
-def write_flows(result: RunResult, path: Path) -> None:
-    """Write the flow table of one run."""
-    flow_frame(result).write_csv(path)
+        columns["retransmits"] = result.retransmits.tolist()
+    write_flow_table(result.flows, path, columns=columns)
 
 
 def flow_file(result: RunResult) -> str:
@@ -87,15 +73,18 @@ def headings(runs: Runs) -> list[str]:
     return ["requests/s", "load", "scheme", *metrics_of(runs).values()]
 
 
-def table_rows(runs: Runs) -> list[list[str]]:
-    """Each point's schemes with their metrics over all seeds; an empty row between two points."""
+def table_rows(runs: Runs, *, joint: str = " ") -> list[list[str]]:
+    """Each point's schemes with their metrics over all seeds; an empty row between two points.
+
+    ``joint`` stands between a value and its difference to ECMP; a line break makes a narrow table.
+    """
     rows: list[list[str]] = []
     for point in runs.points:
         if rows:
             rows.append([])
         for index, scheme in enumerate(runs.schemes):
             place = [point_cell(point), f"{runs.load(point):.2f}"] if index == 0 else ["", ""]
-            cells = [metric_cell(runs, scheme, point, column) for column in metrics_of(runs)]
+            cells = [joint.join(metric_cell(runs, scheme, point, column)) for column in metrics_of(runs)]
             rows.append([*place, look(scheme).label, *cells])
     return rows
 
@@ -105,12 +94,14 @@ def point_cell(point: Point) -> str:
     return "own" if point is None else f"{point:g}"
 
 
-def metric_cell(runs: Runs, scheme: str, point: Point, column: str) -> str:
-    """A metric's mean over seeds and its difference to ECMP: ``1.41 s  −17.6 % (−18.0 … −17.1)``."""
+def metric_cell(runs: Runs, scheme: str, point: Point, column: str) -> list[str]:
+    """A metric's mean over seeds and its difference to ECMP: ``["1.41 s", "−17.6 ±0.5 %"]``."""
     value = format_time(runs.mean(scheme, point, column).value)
     if scheme == BASE or BASE not in runs.schemes:
-        return value
-    return f"{value}  {change(runs.reduction(scheme, point, column))}"
+        return [value]
+    saved = runs.reduction(scheme, point, column)
+    margin = f"±{50 * (saved.high - saved.low):.1f} %" if saved.has_interval else "%"
+    return [value, f"{percent(-saved.value, 1).removesuffix(' %')} {margin}"]
 
 
 def change(reduction: Estimate) -> str:
