@@ -10,11 +10,13 @@ inputs count.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
-from ark.control.decider import Counters, Decider, Decision, Event
+from ark.control.decider import Decider
+from ark.control.decision import Counters, Decision, Event
 from ark.control.geometry import Geometry
 from ark.control.policy import Policy
 from ark.control.rows import Row
@@ -115,7 +117,7 @@ class Fleet:
     def flow_arrived(
         self, now_ns: int, host: int, flow: int, source: int, target: int, size_bytes: int, spread: int
     ) -> Decision:
-        """Choose paths for a transfer of ``host``; see :class:`ark.control.decider.Decision`.
+        """Choose paths for a transfer of ``host``; see :class:`ark.control.decision.Decision`.
 
         Of the answer, ``paths`` are path numbers (``()``: no preference), ``start_ns`` is when it may
         start, and ``kind`` how the paths were chosen. If ``start_ns`` is later than ``now_ns``, ask
@@ -140,7 +142,9 @@ class Fleet:
     def flow_completed(self, now_ns: int, host: int, flow: int) -> None:
         """A transfer is over."""
         self._advance(now_ns)
-        decision = self._look(host).flow_completed(now_ns, flow)
+        if self._lag_ns:
+            self._table.begin()
+        decision = self._deciders[host].flow_completed(now_ns, flow)
         self._publish(now_ns, host, decision)
 
     def next_deadline(self) -> int | None:
@@ -160,6 +164,10 @@ class Fleet:
         self._advance(now_ns)
         moves, self._moves = self._moves, []
         return moves
+
+    def rows(self) -> Iterable[Row]:
+        """The live rows that are visible to all."""
+        return iter(self._table)
 
     def check(self) -> None:
         """Assert the invariants of table, deciders and overlays."""

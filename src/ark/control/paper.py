@@ -84,7 +84,8 @@ class LiteralClaims:
     def change(self, old: Row | None, new: Row | None) -> None:
         """Follow one row of the table: RELEASE, RESERVE, or (the same assignment again) nothing."""
         if new is None:
-            for path in old.paths if old is not None else ():
+            assert old is not None
+            for path in old.paths:
                 self._owners.pop(path, None)
                 self.taken &= ~(1 << path)
         elif not new.fallback and (old is None or old.stamp != new.stamp):

@@ -7,16 +7,12 @@ comes back after the lease of its host had ended counts as new: at worst one loo
 bounded.)
 """
 
-from typing import TYPE_CHECKING
-
+from ark.control.decision import Transfer
 from ark.control.policy import Chooser
 from ark.control.rows import Row
 
-if TYPE_CHECKING:
-    from ark.control.decider import Transfer
 
-
-def lost_to(rival: Row, assigned: dict[int, "Transfer"], chooser: Chooser) -> list["Transfer"]:
+def lost_to(rival: Row, assigned: dict[int, Transfer], chooser: Chooser) -> list[Transfer]:
     """Which of our transfers lose against a row that has just become known.
 
     Parameters
