@@ -47,6 +47,9 @@ class LayerGroup(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         Numbers a request, whatever its length (linear attention, Mamba).
     window : int
         Only the last ``window`` tokens are kept (sliding-window attention).
+    dtype : str
+        Type of these layers' numbers, a key of ``DTYPE_BITS``, where it is not the model's whatever that is
+        set to.
     """
 
     count: _Count
@@ -56,6 +59,7 @@ class LayerGroup(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     latent: _Width | None = None
     state: _Width | None = None
     window: _Width | None = None
+    dtype: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a group of no kind or of two; msgspec names the place in the file.
@@ -71,6 +75,7 @@ class LayerGroup(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
             raise ValueError("give either kv_heads and head_dim, or latent, or state")
         if (self.value_dim is not None and not kinds[0]) or (self.window is not None and kinds[2]):
             raise ValueError("value_dim goes with head_dim only, and window not with state")
+        _check_dtype(self.dtype)
 
     @property
     def values_per_token(self) -> int:
@@ -80,6 +85,11 @@ class LayerGroup(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         if self.kv_heads is None or self.head_dim is None:
             return 0
         return self.kv_heads * (self.head_dim + (self.value_dim or self.head_dim))
+
+    def bits(self, tokens: NDArray[np.int64], dtype: str) -> NDArray[np.int64]:
+        """Bits that one layer keeps of ``tokens`` tokens, in a model of that type: int64, same shape."""
+        kept = tokens if self.window is None else np.minimum(tokens, self.window)
+        return (kept * self.values_per_token + (self.state or 0)) * DTYPE_BITS[self.dtype or dtype]
 
 
 class KvModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -118,23 +128,24 @@ class KvModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
         ValueError
             If ``dtype`` is no key of ``DTYPE_BITS``.
         """
-        if self.dtype not in DTYPE_BITS:
-            raise ValueError(f"dtype {quoted(self.dtype)} is not known; known are {', '.join(DTYPE_BITS)}")
+        _check_dtype(self.dtype)
 
     @property
     def bytes_per_token(self) -> float:
         """Bytes a token, while no window is full: 2 x layers x KV heads x head dim x bytes a number."""
-        values = sum(group.count * group.values_per_token for group in self.layers)
-        return values * DTYPE_BITS[self.dtype] / 8
+        bits = (
+            group.count * group.values_per_token * DTYPE_BITS[group.dtype or self.dtype]
+            for group in self.layers
+        )
+        return sum(bits) / 8
 
     def kv_bytes(self, tokens: ArrayLike) -> NDArray[np.int64]:
         """Whole bytes of the cache of prompts of ``tokens`` tokens, rounded up: int64, same shape."""
         length = np.asarray(tokens, dtype=np.int64)
-        values = np.zeros_like(length)
-        for group in self.layers:
-            kept = length if group.window is None else np.minimum(length, group.window)
-            values += group.count * (kept * group.values_per_token + (group.state or 0))
-        return np.asarray(-(-values * DTYPE_BITS[self.dtype] // 8))
+        bits = sum(
+            (group.count * group.bits(length, self.dtype) for group in self.layers), np.zeros_like(length)
+        )
+        return np.asarray(-(-bits // 8))
 
 
 class _ModelFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -203,3 +214,8 @@ def read_kv_models(path: Path) -> tuple[KvModel, ...]:
 
 def _by_name(models: tuple[KvModel, ...]) -> dict[str, KvModel]:
     return {name.lower(): model for model in models for name in (model.name, *model.aliases)}
+
+
+def _check_dtype(dtype: str | None) -> None:
+    if dtype is not None and dtype not in DTYPE_BITS:
+        raise ValueError(f"dtype {quoted(dtype)} is not known; known are {', '.join(DTYPE_BITS)}")
