@@ -8,6 +8,7 @@ import csv
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ark.errors import ConfigError
 from ark.fabric.nearest import nearest
 from ark.units import NS_PER_S, parse_time, quoted
+from ark.workload.vidur import VidurLatency
 
 Floats = NDArray[np.float64]
 
@@ -74,20 +76,23 @@ def latency_model(name: str) -> LatencyModel:
 
     A preset (``ark_calibrated``; ``h100_llama3_8b_modern_fa3``, with prefill in chunks as
     ``h100_llama3_8b_modern_fa3/chunk2048``; ``h200_sxm/meta-llama-3-70b/tp4/whole``; ``latency_names`` lists
-    all) or fixed times as ``constant:840ms:10ms`` (prefill, first decode step).
+    all), fixed times as ``constant:840ms:10ms`` (prefill, first decode step), or ``vidur:FOLDER``, a profile to
+    learn from (``VidurLatency``).
 
     Raises
     ------
     ConfigError
-        If there is no such preset (the nearest one is named), or a time is none.
+        If there is no such preset (the nearest one is named), a time is none, or the profile has faults.
     """
     wanted = name.strip().lower()
     if wanted.startswith("constant:"):
         return _constant(wanted)
+    if wanted.startswith("vidur:"):
+        return VidurLatency(Path(name.strip()[len("vidur:") :]))
     presets = _presets()
     if wanted not in presets:
         hint = nearest(wanted, presets, "latency model", "presets are")
-        raise ConfigError(f'{hint}; fixed times are written like "constant:840ms:10ms"')
+        raise ConfigError(f'{hint}; fixed times are written "constant:840ms:10ms", profiles "vidur:FOLDER"')
     return presets[wanted]
 
 

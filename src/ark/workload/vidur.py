@@ -60,7 +60,7 @@ class Part:
         self._tables: dict[float, tuple[Floats, Floats]] = {}
 
     def time_ms(self, size: Floats, cached: float | None = None) -> Floats:
-        """Milliseconds at each size, given the cached tokens if the part depends on them: float64, same shape."""
+        """Milliseconds at each size, given the cached tokens if it depends on them: float64, same shape."""
         end = self._sizes_max[-1]
         cached_inside = None if cached is None else min(cached, self._sizes_max[0])
         sizes, times = self._table(cached_inside)
