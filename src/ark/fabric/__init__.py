@@ -11,6 +11,7 @@ from ark.fabric.load import load_fabric
 from ark.fabric.parts import Attachment, Host, Link, Nic, Path, Switch
 from ark.fabric.pathmap import ALL_PORTS, Influence, PathMap, path_map
 from ark.fabric.route import route, route_ports
+from ark.fabric.route_flows import route_flows
 from ark.fabric.topology import Fabric
 from ark.fabric.write import to_toml
 
@@ -37,6 +38,7 @@ __all__ = [
     "paper_fabric",
     "path_map",
     "route",
+    "route_flows",
     "route_ports",
     "to_toml",
 ]

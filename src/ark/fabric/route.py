@@ -131,6 +131,8 @@ class Router:
         links = self.fabric.next_hops(node, target)
         if len(links) == 1:
             return links[0]
+        if not links:
+            raise ConfigError(f'{self.fabric.name}: no path from "{node}" to "{target.name}" is up')
         if self._spec(node, is_bundle=False).selection != "resilient":
             return self._decision(node, links, (True,) * len(links), links, is_bundle=False)
         whole = self._whole.next_hops(node, target)
