@@ -16,7 +16,7 @@ RATE = 12.5
 
 def completion_times(link_rate: list[float], flows: list[PlainFlow]) -> list[float]:
     """What the kernel makes of the flows, in ns."""
-    network = FluidNetwork(np.array(link_rate), hops_max=4, stripes_max=4)
+    network = FluidNetwork(np.array(link_rate), stripes_max=4)
     starts = sorted(range(len(flows)), key=lambda i: flows[i].start_ns)
     owner: dict[int, int] = {}
     ends = [math.nan] * len(flows)
@@ -115,7 +115,7 @@ def test_stripes_that_pull_chunks_end_together_on_unequal_paths() -> None:
 
 
 def test_a_moved_stripe_takes_its_bytes_along() -> None:
-    network = FluidNetwork(np.array([RATE, 2 * RATE]), hops_max=1, stripes_max=1)
+    network = FluidNetwork(np.array([RATE, 2 * RATE]), stripes_max=1)
     slot = network.add_flow([[0]], 1_000_000)
     network.run(40_000)
     assert network.bytes_left(slot) == 500_000
@@ -125,7 +125,7 @@ def test_a_moved_stripe_takes_its_bytes_along() -> None:
 
 
 def test_segment_ends_are_told_only_to_those_who_ask_and_not_at_the_very_end() -> None:
-    network = FluidNetwork(np.array([RATE]), hops_max=1, stripes_max=1)
+    network = FluidNetwork(np.array([RATE]), stripes_max=1)
     slot = network.add_flow([[0]], 1_000_000, chunk_bytes=400_000, asks=True)
     stops: list[tuple[int, object, object]] = []
     while network.arguments.counts[LIVE] or not stops:
@@ -135,7 +135,7 @@ def test_segment_ends_are_told_only_to_those_who_ask_and_not_at_the_very_end() -
 
 
 def test_the_arrays_grow_and_places_are_used_again() -> None:
-    network = FluidNetwork(np.array([RATE]), hops_max=1, stripes_max=2)
+    network = FluidNetwork(np.array([RATE]), stripes_max=2)
     for _ in range(3):
         slots = {network.add_flow([[0], [0]], 1000, chunk_bytes=100) for _ in range(3 * FIRST_PLACES)}
         assert len(slots) == 3 * FIRST_PLACES
@@ -146,3 +146,11 @@ def test_the_arrays_grow_and_places_are_used_again() -> None:
         for slot in ended:
             network.free_flow(slot)
     assert len(network.arguments.flows) == 4 * FIRST_PLACES
+
+
+def test_a_long_path_makes_room() -> None:
+    network = FluidNetwork(np.full(40, RATE), stripes_max=1)
+    short = network.add_flow([[0]], 1_000_000)
+    long = network.add_flow([list(range(40))], 1_000_000)
+    assert network.run(math.inf).ended in {(short, long), (long, short)}
+    assert network.now_ns == pytest.approx(160_000)

@@ -20,7 +20,7 @@ class Sharing:
     weights: list[float]
 
     def rates(self) -> list[float]:
-        network = FluidNetwork(np.array(self.link_rate), hops_max=6, stripes_max=1)
+        network = FluidNetwork(np.array(self.link_rate), stripes_max=1)
         for path, weight in zip(self.paths, self.weights, strict=True):
             network.add_flow([path], 10**9, weight=weight)
         network.run(1e-6)

@@ -14,6 +14,9 @@ A = TypeVar("A", bound=np.generic)
 FIRST_PLACES: Final = 64
 """Places and slots at the start; they double when they are all taken."""
 
+FIRST_HOPS: Final = 6
+"""Links that a path may have at the start, enough for three tiers; a longer path makes room."""
+
 
 class Stop(NamedTuple):
     """Why time has stopped: slots of flows that have ended, and (slot, number) of stripes at a segment end.
@@ -36,7 +39,7 @@ class FluidNetwork:
         The state itself, as the kernel takes it.
     """
 
-    def __init__(self, link_rate: NDArray[np.float64], *, hops_max: int, stripes_max: int) -> None:
+    def __init__(self, link_rate: NDArray[np.float64], *, stripes_max: int) -> None:
         """Start empty; ``link_rate`` is in bytes/ns, zero for a link that is down (no path may use it)."""
         self.now_ns = 0.0
         links = np.zeros(len(link_rate), LINK)
@@ -44,11 +47,11 @@ class FluidNetwork:
         self.arguments = KernelArguments(
             counts=np.zeros(4, np.int64),
             stripes=np.zeros(FIRST_PLACES, STRIPE),
-            stripe_links=np.zeros((FIRST_PLACES, hops_max), np.int32),
+            stripe_links=np.zeros((FIRST_PLACES, FIRST_HOPS), np.int32),
             flows=np.zeros(FIRST_PLACES, FLOW),
             flow_place=np.full((FIRST_PLACES, stripes_max), -1, np.int32),
             links=links,
-            members=np.zeros(FIRST_PLACES * hops_max, np.int32),
+            members=np.zeros(FIRST_PLACES * FIRST_HOPS, np.int32),
             heap=np.zeros(len(link_rate), ENTRY),
             ended=np.zeros(FIRST_PLACES, np.int32),
             asked=np.zeros((FIRST_PLACES, 2), np.int32),
@@ -99,21 +102,27 @@ class FluidNetwork:
 
     def _add_stripe(self, slot: int, number: int, path: Sequence[int], weight: float) -> None:
         """Place one stripe; it has no bytes yet, the kernel gives it its first chunk."""
-        arrays = self.arguments
-        place = int(arrays.counts[LIVE])
-        if place == len(arrays.stripes):
+        place = int(self.arguments.counts[LIVE])
+        if place == len(self.arguments.stripes):
             self._grow_stripes()
-            arrays = self.arguments
-        arrays.stripes[place] = (0.0, 0.0, weight, slot, number, len(path))
-        arrays.stripe_links[place, : len(path)] = path
+        arrays = self.arguments
+        arrays.stripes[place] = (0.0, 0.0, weight, slot, number, 0)
         arrays.flow_place[slot, number] = place
         arrays.counts[LIVE] = place + 1
-        arrays.counts[STALE] = 1
+        self._lay(place, path)
 
     def move_stripe(self, slot: int, number: int, path: Sequence[int]) -> None:
         """Put a live stripe on another path, with the bytes that it has left."""
+        place = int(self.arguments.flow_place[slot, number])
+        assert place >= 0, "an ended stripe has no path"
+        self._lay(place, path)
+
+    def _lay(self, place: int, path: Sequence[int]) -> None:
+        """Write down the links of a stripe."""
+        missing = len(path) - self.arguments.stripe_links.shape[1]
+        if missing > 0:
+            self._grow_hops(missing)
         arrays = self.arguments
-        place = arrays.flow_place[slot, number]
         arrays.stripe_links[place, : len(path)] = path
         arrays.stripes["hops"][place] = len(path)
         arrays.counts[STALE] = 1
@@ -137,6 +146,13 @@ class FluidNetwork:
             stripe_links=_doubled(arrays.stripe_links),
             members=_doubled(arrays.members),
             asked=_doubled(arrays.asked),
+        )
+
+    def _grow_hops(self, missing: int) -> None:
+        arrays = self.arguments
+        stripe_links = np.pad(arrays.stripe_links, ((0, 0), (0, missing)))
+        self.arguments = arrays._replace(
+            stripe_links=stripe_links, members=np.zeros(stripe_links.size, np.int32)
         )
 
     def _grow_flows(self) -> None:

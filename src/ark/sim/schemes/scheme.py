@@ -12,7 +12,10 @@ from ark.fabric.parts import Nic
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One transfer at its arrival. ``index`` is its row in the flow table, ``sport`` the port it drew."""
+    """One transfer at its arrival. ``index`` is its row in the flow table, ``sport`` the port it drew.
+
+    Where ``pin`` names paths, one a stripe, no scheme is asked: the transfer uses them from its start.
+    """
 
     index: int
     source: Nic
@@ -20,6 +23,7 @@ class Transfer:
     size_bytes: int
     sport: int
     dport: int
+    pin: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Scheme(Protocol):
         """When ``tick`` has something to do next."""
 
     def tick(self, now_ns: int) -> list[tuple[int, Assignment]]:
-        """Let time pass; new assignments of transfers (by index) that are still held back."""
+        """Let time pass; new paths of transfers (by index) that are held back. They begin when they would."""
 
     def warnings(self) -> list[str]:
         """What people should know about this run."""
