@@ -90,9 +90,9 @@ def test_every_fault_of_a_file_is_told_at_once() -> None:
     )
     assert faults(text).splitlines() == [
         (
-            'f.toml: "big key": unknown key "big key"; known are name, rate, delay, addresses, prefill, decode, '
-            "next_hop_order, hash, lag_hash, host_hash, fabric_rate, nics_per_host, host, switch, link, leaves, "
-            "spines, hosts_per_leaf, rail_optimised, parallel_links, parallel_as"
+            'f.toml: "big key": unknown key "big key"; known are name, rate, delay, addresses, prefill, '
+            "decode, next_hop_order, hash, lag_hash, host_hash, fabric_rate, nics_per_host, host, switch, "
+            "link, leaves, spines, hosts_per_leaf, rail_optimised, parallel_links, parallel_as"
         ),
         'f.toml: rate: "100" has no unit; write "100 Gbit/s"',
         (
