@@ -5,6 +5,7 @@ Everything that comes from files or flags passes through Jinja's escaping; the t
 
 import base64
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from ark.units import format_time
 
 SEEDS_ENOUGH: Final = 10
 """Fewer seeds than this get a remark: an interval out of a handful of draws is a rough one."""
+
+
+_UNIT_SPACE: Final = re.compile(r"(?<=[0-9]) (?=%|[nµm]?s\b|[kMGT]?(?:B|bit/s)\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
     environment = Environment(
         loader=PackageLoader("ark.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=False
     )
+    environment.filters["glued"] = glued
     claims = [] if story.table1 is None else judge(runs, story.table1)
     return environment.get_template("report.html.j2").render(
         title=story.title,
@@ -66,7 +71,9 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
         schemes=[look(scheme) for scheme in runs.schemes],
         seed_text=seed_text(len(runs.seeds)),
         many_seeds=len(runs.seeds) > 1,
-        table={"headings": headings(runs), "rows": _rows(runs)},
+        headings=headings(runs),
+        main_rows=_rows(runs, [main_point(runs)]),
+        all_rows=_rows(runs, runs.points) if len(runs.points) > 1 else [],
         figures=[_embedded(shown) for shown in figures],
         meaning=_meaning(runs),
         claims=claims,
@@ -78,6 +85,11 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
         config=json.dumps(story.config, indent=2, ensure_ascii=False, default=str),
         version=__version__,
     )
+
+
+def glued(text: str) -> str:
+    """The text with no line break between a number and its unit."""
+    return _UNIT_SPACE.sub("\N{NO-BREAK SPACE}", text)
 
 
 def warnings(runs: Runs) -> list[str]:
@@ -108,7 +120,7 @@ def seed_text(seeds: int) -> str:
     return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
-def _rows(runs: Runs) -> list[dict[str, object]]:
+def _rows(runs: Runs, points: Sequence[Point]) -> list[dict[str, object]]:
     return [
         {
             "first": index == 0,
@@ -117,7 +129,7 @@ def _rows(runs: Runs) -> list[dict[str, object]]:
             "scheme": look(scheme).label,
             "cells": [_cell(runs, scheme, point, column) for column in metrics_of(runs)],
         }
-        for point in runs.points
+        for point in points
         for index, scheme in enumerate(runs.schemes)
     ]
 

@@ -12,7 +12,7 @@ from ark.report.answer import main_point
 from ark.report.bars import breakdown_figure
 from ark.report.curves import times_figure
 from ark.report.page import Shown, Story, page
-from ark.report.runs import Point, Runs
+from ark.report.runs import Runs
 from ark.report.spines import spines_figure
 from ark.report.style import save_png
 from ark.report.tables import flow_file, write_flows, write_results
@@ -72,13 +72,6 @@ class Folder:
             yield from (file for file in (self.path / FLOWS).iterdir() if _OUR_FLOW_FILE.fullmatch(file.name))
 
 
-def heatmap_point(runs: Runs, *, with_paper: bool) -> Point:
-    """The point of figure 3 and of the breakdown: the paper's where it ran, else that of the answer."""
-    if with_paper and paper.HEATMAP_QPS in runs.points:
-        return paper.HEATMAP_QPS
-    return main_point(runs)
-
-
 def _names(runs: Runs) -> list[str]:
     """File names of :func:`_figures`, empty for one that is in the report only."""
     return ["fig2_fct.png", "fig3_spines.png", *(["fig4_ttft.png", ""] if runs.has_ttft else [])]
@@ -86,7 +79,7 @@ def _names(runs: Runs) -> list[str]:
 
 def _figures(runs: Runs, *, with_paper: bool) -> Iterator[Shown]:
     quoted = paper.REDUCTIONS if with_paper else None
-    point = heatmap_point(runs, with_paper=with_paper)
+    point = main_point(runs)
     stars = (
         " Stars: the reductions that the paper's text states." if with_paper and len(runs.points) > 1 else ""
     )
