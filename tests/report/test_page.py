@@ -2,7 +2,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.report.synthetic import grid, run
@@ -68,8 +68,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_a_folder_has_all_that_the_design_names(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
-        "config.json", "fig2_fct.png", "fig3_spines.png", "fig4_ttft.png", "flows", "report.html", "results.csv",
-        "table1.json",
+        "config.json", "fig2_fct.png", "fig3_spines.png", "fig4_ttft.png",
+        "flows", "report.html", "results.csv", "table1.json",
     ]  # fmt: skip
     flows = sorted(path.name for path in (folder / "flows").iterdir())
     assert len(flows) == 2 * 5  # the first seed of each load and scheme
@@ -109,7 +109,7 @@ def test_foreign_text_is_escaped_and_the_paper_left_out(tmp_path: Path) -> None:
 def test_figures_are_the_same_from_the_same_numbers(one_point: Runs) -> None:
     first, second = (svg(times_figure(one_point, "fct")) for _ in range(2))
     assert first == second
-    ElementTree.fromstring(first)
+    ET.fromstring(first)
 
 
 def test_other_files_of_the_folder_stay(tmp_path: Path) -> None:
