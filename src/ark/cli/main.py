@@ -29,6 +29,7 @@ app: Final = cyclopts.App(
     name="ark",
     help="Keep KV-cache transfers of disaggregated LLM inference off each other's links.",
     version=__version__,
+    result_action="return_value",  # the default ends the process, inside of whoever calls run()
 )
 for _name, _help in COMMANDS.items():
     app.command(f"ark.cli.{_name}:app", name=_name, help=_help)
@@ -42,7 +43,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors of ours become one clear line on stderr."""
     try:
-        result = app(arguments, exit_on_error=False, print_error=False)
+        result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone; stdout must not complain once more when the interpreter ends.

@@ -12,20 +12,20 @@ class FaultList:
     """The faults found so far; ``raise_if_any`` ends the reading."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault | str] = []
+        self._faults: dict[Fault | str, None] = {}
 
     def __len__(self) -> int:
         return len(self._faults)
 
     def add(self, where: str, what: str) -> None:
-        """Note one fault; ``where`` is empty for one of the input as a whole.
+        """Note one fault, once; ``where`` is empty for one of the input as a whole.
 
         Raises
         ------
         ConfigError
             With all faults, if this was the last that is looked for.
         """
-        self._faults.append(Fault(where, what) if where else what)
+        self._faults[Fault(where, what) if where else what] = None
         if len(self._faults) >= FAULTS_MAX:
             self.raise_if_any()
 

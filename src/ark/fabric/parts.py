@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from ark.fabric.hash_spec import HashSpec
 
 SwitchKind = Literal["leaf", "spine", "agg", "core", "tor", "switch"]
@@ -83,3 +85,10 @@ class Path:
     index: int
     links: tuple[int, ...]
     spine: str | None
+
+
+def hash_keys(spec: HashSpec) -> dict[str, object]:
+    """The keys of a hash that are not at their default: what a file must say, and a digest covers."""
+    default: dict[str, object] = msgspec.to_builtins(HashSpec())
+    keys: dict[str, object] = msgspec.to_builtins(spec)
+    return {key: value for key, value in keys.items() if value != default[key]}

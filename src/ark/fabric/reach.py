@@ -26,37 +26,50 @@ class Unreachable(NamedTuple):
     example: tuple[int, int]
 
 
-def farthest(fabric: Fabric) -> Reach:
-    """Two attachments that reach each other and are as far apart as any; the first one twice if none do."""
+def farthest(fabric: Fabric) -> Reach | None:
+    """Two attachments that reach each other and are as far apart as any; nothing where no two NICs do."""
     neighbours, doors = _neighbours(fabric), _doors(fabric)
-    realms = _realms(fabric, neighbours)
-    all_doors = 0
-    for door in doors:
-        all_doors |= door
-    waiting = {number: number for number in range(len(doors))}  # to a target not yet reached
+    realms = _realms(doors, neighbours)
+    all_doors = _union((1 << len(doors)) - 1, doors)
+    waiting = dict.fromkeys(range(len(doors)), 0)  # sources with a target that they have not reached yet
     balls = [1 << place for place in range(len(fabric.switches))]
-    far, radius = Reach(0, 0, 0), 0
+    far, radius = _on_one_switch(fabric, doors), 0
     while waiting:
         for source in list(waiting):
-            ball = _union(doors[source], balls)
-            inside = all_doors & realms[source]
-            if ball & inside == inside:
-                left = None
-            else:
-                left = next((n for n, door in enumerate(doors) if door & inside and not door & ball), None)
-            if left is not None:
-                waiting[source] = left
-            else:
-                far = max(far, Reach(source, waiting.pop(source), radius), key=lambda reach: reach.links)
+            target = _next_target(doors, all_doors & realms[source], _union(doors[source], balls))
+            if target is not None:
+                waiting[source] = target
+                continue
+            last = waiting.pop(source)
+            if radius > (0 if far is None else far.links):
+                far = Reach(source, last, radius)
         balls = [_union(around, balls) | balls[place] for place, around in enumerate(neighbours)]
         radius += 1
     return far
 
 
+def _next_target(doors: list[int], inside: int, ball: int) -> int | None:
+    """The first attachment with a door ``inside`` reach, but none in the ball yet."""
+    if ball & inside == inside:
+        return None
+    return next((n for n, door in enumerate(doors) if door & inside and not door & ball), None)
+
+
+def _on_one_switch(fabric: Fabric, doors: list[int]) -> Reach | None:
+    """Two attachments, or twice one, whose NICs hang on one switch."""
+    holder: dict[int, int] = {}
+    for nic in fabric.nics:
+        for place in _bits(doors[nic.attachment]):
+            if place in holder:
+                return Reach(holder[place], nic.attachment, 0)
+            holder[place] = nic.attachment
+    return None
+
+
 def unreachable(fabric: Fabric) -> Unreachable | None:
     """How many pairs of attachments have no way between them; nothing where all reach each other."""
     members: dict[int, list[int]] = defaultdict(list)
-    for number, realm in enumerate(_realms(fabric, _neighbours(fabric))):
+    for number, realm in enumerate(_realms(_doors(fabric), _neighbours(fabric))):
         members[realm].append(number)
     apart = [(members[one], members[other]) for one, other in combinations(members, 2) if not one & other]
     alone = members.get(0, [])  # these have no live port, so they do not reach each other either
@@ -82,7 +95,7 @@ def _doors(fabric: Fabric) -> list[int]:
     return [sum(1 << position[name] for name in attachment.live) for attachment in fabric.attachments]
 
 
-def _realms(fabric: Fabric, neighbours: list[int]) -> list[int]:
+def _realms(doors: list[int], neighbours: list[int]) -> list[int]:
     """For each attachment all switches that it reaches over any number of links."""
     realm_of: dict[int, int] = {}
     for start in range(len(neighbours)):
@@ -94,7 +107,7 @@ def _realms(fabric: Fabric, neighbours: list[int]) -> list[int]:
             fresh = grown & ~realm
             realm |= fresh
         realm_of.update(dict.fromkeys(_bits(realm), realm))
-    return [_union(door, realm_of) for door in _doors(fabric)]
+    return [_union(door, realm_of) for door in doors]
 
 
 def _union(members: int, sets: list[int] | dict[int, int]) -> int:

@@ -20,8 +20,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     links
         Cables, each of them two directed links.
     far_pair, far_paths
-        Two NICs that are as far apart as any, and how many equal-cost paths between them are up; no pair
-        where there is one NIC.
+        Two NICs that are as far apart as any, and how many equal-cost paths between them are up; nothing
+        where no two NICs reach each other.
     diameter_links
         Links on a path between them, from NIC to NIC.
     oversubscription
@@ -52,7 +52,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 def summarise(fabric: Fabric) -> Summary:
     """Work out the figures of a fabric."""
     far = farthest(fabric)
-    pair = _nics(fabric, far.source, far.target)
     return Summary(
         name=fabric.name,
         hosts=len(fabric.hosts),
@@ -62,9 +61,9 @@ def summarise(fabric: Fabric) -> Summary:
         spines=len(fabric.spines),
         prefill_hosts=len(fabric.prefill),
         decode_hosts=len(fabric.decode),
-        far_pair=pair,
-        far_paths=0 if pair is None else len(fabric.up_paths(far.source, far.target)),
-        diameter_links=0 if pair is None else far.links + 2,
+        far_pair=None if far is None else _nics(fabric, far.source, far.target),
+        far_paths=0 if far is None else len(fabric.up_paths(far.source, far.target)),
+        diameter_links=0 if far is None else far.links + 2,
         oversubscription=_oversubscription(fabric),
         prefill_capacity_bps=fabric.prefill_capacity_bps,
         down=_down(fabric),
@@ -73,11 +72,11 @@ def summarise(fabric: Fabric) -> Summary:
     )
 
 
-def _nics(fabric: Fabric, source: int, target: int) -> tuple[str, str] | None:
+def _nics(fabric: Fabric, source: int, target: int) -> tuple[str, str]:
     """The first NIC of one attachment and the last of the other."""
     first = next(nic.name for nic in fabric.nics if nic.attachment == source)
     last = next(nic.name for nic in reversed(fabric.nics) if nic.attachment == target)
-    return None if first == last else (first, last)
+    return first, last
 
 
 def _oversubscription(fabric: Fabric) -> float | None:

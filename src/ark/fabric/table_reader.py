@@ -5,12 +5,13 @@ fault by its place in the file, and goes on with the rest.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 from ark.errors import ConfigError
+from ark.fabric.blueprint import DELAY_MAX_NS, RATE_MAX_BPS
 from ark.fabric.fault_list import FaultList
 from ark.fabric.nearest import nearest
 from ark.units import parse_rate, parse_time, quoted
@@ -18,7 +19,18 @@ from ark.units import parse_rate, parse_time, quoted
 UNIT: Final = "unit"
 """Key in ``msgspec.Meta.extra`` that says in which unit a text is: ``rate`` or ``time``."""
 
-_UNITS: Final[Mapping[str, Callable[[str], int]]] = {"rate": parse_rate, "time": parse_time}
+
+class _Unit(NamedTuple):
+    parse: Callable[[str], int]
+    least: int
+    most: int
+    allowed: str
+
+
+_UNITS: Final[Mapping[str, _Unit]] = {
+    "rate": _Unit(parse_rate, 1, RATE_MAX_BPS, "1 bit/s to 1 Pbit/s"),
+    "time": _Unit(parse_time, 0, DELAY_MAX_NS, "0 to 10 s"),
+}
 
 _INVALID: Final = object()
 """In place of a value that had a fault."""
@@ -135,9 +147,11 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             return self._fault(where, f"{_shown(value)} is no {unit}")
         try:
-            _UNITS[unit](str(value))
+            found = _UNITS[unit].parse(str(value))
         except ConfigError as error:
             return self._fault(where, str(error))
+        if not _UNITS[unit].least <= found <= _UNITS[unit].most:
+            return self._fault(where, f"{_shown(value)} is out of bounds; allowed is {_UNITS[unit].allowed}")
         return str(value)
 
 

@@ -19,7 +19,7 @@ import msgspec
 from ark.errors import ConfigError
 from ark.fabric.hash_spec import HashSpec
 from ark.fabric.nearest import nearest
-from ark.fabric.parts import Attachment, Host, Link, Nic, Path, Switch
+from ark.fabric.parts import Attachment, Host, Link, Nic, Path, Switch, hash_keys
 from ark.fabric.routing import Routing
 
 _PATHS_KEPT: Final = 250_000
@@ -241,11 +241,19 @@ class Fabric:
             (
                 [(nic.name, nic.host, nic.address) for nic in self.nics],
                 [
-                    (s.name, s.kind, s.node_id, s.up, s.hash, s.lag_hash, s.next_hop_order)
+                    (
+                        s.name,
+                        s.kind,
+                        s.node_id,
+                        s.up,
+                        hash_keys(s.hash),
+                        hash_keys(s.lag_hash),
+                        s.next_hop_order,
+                    )
                     for s in self.switches
                 ],
                 [(k.source, k.target, k.rate_bps, k.delay_ns, k.up, k.lag) for k in self.links],
-                self.host_hash,
+                hash_keys(self.host_hash),
             ),
             order="sorted",
         )

@@ -3,10 +3,8 @@
 import json
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from ark.fabric.hash_spec import HashSpec
-from ark.fabric.parts import Link, Switch
+from ark.fabric.parts import Link, Switch, hash_keys
 from ark.fabric.topology import Fabric
 
 _RATES = (("Tbit/s", 10**12), ("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3), ("bit/s", 1))
@@ -24,8 +22,8 @@ def _lines(fabric: Fabric) -> Iterator[str]:
     yield _key("name", fabric.name)
     yield _key("prefill", fabric.prefill)
     yield _key("decode", fabric.decode)
-    yield _key("hash", _spec(common))
-    yield _key("host_hash", _spec(fabric.host_hash))
+    yield _key("hash", hash_keys(common))
+    yield _key("host_hash", hash_keys(fabric.host_hash))
     for host in fabric.hosts:
         yield ""
         yield "[[host]]"
@@ -47,9 +45,9 @@ def _switch(switch: Switch, common: HashSpec) -> Iterator[str]:
     yield _key("kind", switch.kind)
     yield _key("node_id", switch.node_id)
     if switch.hash != common:
-        yield _key("hash", _spec(switch.hash))
+        yield _key("hash", hash_keys(switch.hash))
     if switch.lag_hash != switch.hash:
-        yield _key("lag_hash", _spec(switch.lag_hash))
+        yield _key("lag_hash", hash_keys(switch.lag_hash))
     if switch.next_hop_order != "ascending":
         yield _key("next_hop_order", switch.next_hop_order)
     if not switch.up:
@@ -72,12 +70,6 @@ def _quantity(value: int, units: tuple[tuple[str, int], ...]) -> str:
     """The exact value in the largest unit in which it is whole."""
     unit, factor = next((unit, factor) for unit, factor in units if value % factor == 0)
     return f"{value // factor} {unit}" if value else f"0 {units[-1][0]}"
-
-
-def _spec(spec: HashSpec) -> dict[str, object]:
-    """The keys of a hash that are not at their default."""
-    default = msgspec.to_builtins(HashSpec())
-    return {key: value for key, value in msgspec.to_builtins(spec).items() if value != default[key]}
 
 
 def _key(key: str, value: object) -> str:
