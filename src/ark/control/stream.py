@@ -109,9 +109,9 @@ _WINDOW_MASK: Final = (1 << WINDOW) - 1
 
 
 class Difference(NamedTuple):
-    """What a snapshot changed: rows that are new or different, and flows whose row is gone."""
+    """What a snapshot changed: rows that are new (True) or different (False), and flows whose row is gone."""
 
-    puts: list[Held]
+    puts: list[tuple[Held, bool]]
     drops: list[int]
 
 
@@ -129,11 +129,16 @@ class InStream:
         a later one is in, the rows may be incomplete, and an earlier one must not be applied.
     """
 
-    __slots__ = ("_held_from", "_runs", "_tombstones", "digest", "given_up", "rows", "through", "window")
+    __slots__ = (
+        "_held_from", "_runs", "_tombstones", "digest", "given_up", "rows", "suspect", "through", "told",
+        "window",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.through = 0
         self.given_up = 0
+        self.told = 0
+        self.suspect = False
         self.digest = 0
         self.rows: dict[int, Held] = {}
         self.window = ReplayWindow()
@@ -152,17 +157,28 @@ class InStream:
         return not self._runs and not self.given_up
 
     @property
+    def behind(self) -> bool:
+        """Whether only a snapshot, or messages that are late, can bring the sender's rows here."""
+        return self.suspect or not self.whole or self.through < self.told
+
+    @property
     def tombstones(self) -> Mapping[int, int]:
         """Flows whose DROP (its seq) still guards against a late PUT."""
         return self._tombstones
 
-    def put(self, seq: int, put: Put) -> Held | None:
+    def covers(self, seq: int) -> bool:
+        """Whether this seq is in: received, in a snapshot, or given up."""
+        return seq <= self.through or any(low <= seq <= high for low, high in self._runs)
+
+    def put(self, seq: int, put: Put, *, full: bool = False) -> Held | None:
         """Take in a PUT; the row if it is now the newest of its flow, None if that changes nothing.
+
+        ``full`` says that the receiver has no room for a further row of anybody's.
 
         Raises
         ------
         PeerProtocolError
-            If the sender has as many rows as one may have.
+            If there is no room for a further row.
         """
         # Looked up first: this very PUT may be the last that its tombstone waits for.
         dropped = self._tombstones.get(put.flow, 0)
@@ -171,9 +187,9 @@ class InStream:
         before = self.rows.get(put.flow)
         if (before is not None and before.seq > seq) or dropped > seq:
             return None
-        if before is None and len(self.rows) >= ROWS_MAX:
-            # Its seq counts as in: the digest will differ until the sender has fewer rows.
-            raise PeerProtocolError(f"more than {ROWS_MAX} rows in one stream")
+        if before is None and (full or len(self.rows) >= ROWS_MAX):
+            # Its seq counts as in: the digest will differ until there is room and a snapshot comes.
+            raise PeerProtocolError(f"no room for a row beside the {len(self.rows)} of its stream")
         self._tombstones.pop(put.flow, None)
         return self._set(seq, put)
 
@@ -189,6 +205,22 @@ class InStream:
         if seq > self.through or self._held_from is not None:
             self._bury(seq, flow)
         return before is not None
+
+    def hear_of(self, seq: int) -> None:
+        """The sender has said that its stream has got to ``seq``."""
+        self.told = max(self.told, seq)
+
+    def compare(self, seq: int, rows: int, digest: int) -> Difference | None:
+        """Take in a heartbeat: the number of the sender's rows and their digest, at ``seq``.
+
+        No rows at all is a snapshot too, and is applied as one.
+        """
+        self.hear_of(seq)
+        if rows == 0 and (self.behind or self.rows) and seq >= self.newest:
+            return self.apply_snapshot(seq, ())
+        if self.whole and self.through == seq:
+            self.suspect = digest != self.digest or rows != len(self.rows)
+        return None
 
     def hold_tombstones(self) -> None:
         """Keep every DROP from now on until :meth:`release_tombstones`: a snapshot has been asked for.
@@ -209,6 +241,7 @@ class InStream:
         self.rows = {}
         self.digest = 0
         self._held_from = None
+        self.suspect = False
         self._give_up(self.newest)
         return flows
 
@@ -232,14 +265,15 @@ class InStream:
         gone = [flow for flow, held in self.rows.items() if held.seq <= seq and flow not in told]
         for flow in gone:
             self._remove(flow)
-        puts = []
+        puts: list[tuple[Held, bool]] = []
         for flow, row in told.items():
             held = self.rows.get(flow)
             if self._tombstones.get(flow, 0) > seq or (held is not None and held.seq > seq):
                 continue
             if held is None or held.seq != row.seq or held.put != row.put:
-                puts.append(self._set(row.seq, row.put))
+                puts.append((self._set(row.seq, row.put), held is None))
         self.given_up = 0
+        self.suspect = False
         self._advance(seq)
         self.release_tombstones()
         return Difference(puts, gone)

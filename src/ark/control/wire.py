@@ -41,6 +41,10 @@ CHUNKS_MAX: Final = 2048
 """Chunks of one snapshot: room for the 16,384 rows of one host at 10 rows a chunk, the widest rows there
 are."""
 
+MISSING_MAX: Final = 256
+"""Chunks named as missing in one request: what fits into one datagram. The next request names the next
+ones."""
+
 _MAC_PERSON: Final = b"ark-control-1"
 _ARRAY_OF_TEN: Final = 0x9A
 
@@ -49,6 +53,7 @@ Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Word = Annotated[int, Meta(ge=0)]
 """Any 64-bit pattern: host ids, digests, nonces. The encoding itself ends at 2⁶⁴ - 1."""
 Index = Annotated[int, Meta(ge=0, le=PATHS_MAX)]
+ChunkIndex = Annotated[int, Meta(ge=0, lt=CHUNKS_MAX)]
 Subject = Annotated[str, Meta(max_length=SUBJECT_MAX)]
 
 
@@ -80,10 +85,15 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=3):
-    """Please send me a snapshot of your stream ``subject``, marked ``request``."""
+    """Please send me a snapshot of your stream ``subject``, marked ``request``; of its chunks only
+    ``missing``.
+
+    Without any missing ones it is the first request, or all of the chunks are.
+    """
 
     subject: Subject
     request: Word
+    missing: Annotated[tuple[ChunkIndex, ...], Meta(max_length=MISSING_MAX)] = ()
 
 
 class Numbered(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -99,7 +109,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     subject: Subject
     request: Word
     seq: Natural
-    index: Annotated[int, Meta(ge=0, lt=CHUNKS_MAX)]
+    index: ChunkIndex
     count: Annotated[int, Meta(ge=1, le=CHUNKS_MAX)]
     rows: tuple[Numbered, ...]
 
@@ -189,6 +199,7 @@ class Keys(msgspec.Struct, frozen=True):
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(Datagram)
 _UNSIGNED: Final = bytes(MAC_BYTES)
+_CHUNK_TAG: Final = Chunk.__struct_config__.tag
 
 ENVELOPE_MAX: Final = (
     len(
@@ -249,6 +260,14 @@ def host_id(name: str) -> int:
 def encode_message(message: Message | Numbered) -> bytes:
     """Bytes of one message as they stand in a datagram."""
     return _encoder.encode(message)
+
+
+def encode_chunk(
+    subject: str, request: int, seq: int, index: int, count: int, rows: Sequence[bytes]
+) -> bytes:
+    """Bytes of the chunk that holds the encoded ``rows``."""
+    raw = [msgspec.Raw(row) for row in rows]
+    return _encoder.encode((_CHUNK_TAG, subject, request, seq, index, count, raw))
 
 
 def seal(
