@@ -11,7 +11,7 @@ def lightness(colour: str) -> float:
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     luminance = sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return 116 * luminance ** (1 / 3) - 16
+    return float(116 * luminance ** (1 / 3) - 16)
 
 
 def test_schemes_differ_in_marker_and_dashes_or_in_lightness() -> None:

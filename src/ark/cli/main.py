@@ -62,7 +62,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
         case cyclopts.UnknownCommandError():
             code, what = 2, _unknown_command(error)
         case cyclopts.CycloptsError():
-            code, what = 2, " ".join(str(error).split())
+            code, what = 2, _usage(error)
         case ConfigError():
             code, what = 2, str(error)
         case KeyboardInterrupt():
@@ -74,6 +74,12 @@ def _explain(error: BaseException) -> tuple[int, str]:
         case _:
             code, what = 1, str(error)
     return code, what
+
+
+def _usage(error: cyclopts.CycloptsError) -> str:
+    """What Cyclopts says, on one line and in the form of our own messages."""
+    text = " ".join(str(error).split())
+    return text[:1].lower() + text[1:]
 
 
 def _missing_module(error: ImportError) -> str:
@@ -88,7 +94,7 @@ def _unknown_command(error: cyclopts.UnknownCommandError) -> str:
     """Our own text: that of Cyclopts imports every subcommand to see whether it is hidden."""
     given = (error.unused_tokens or ["?"])[0]
     if error.command_chain:
-        return " ".join(str(error).split())
+        return _usage(error)
     if given.startswith("-"):
         return f"unknown option {given}; options stand behind a command, see: ark --help"
     near = get_close_matches(given, COMMANDS, n=1)

@@ -106,10 +106,7 @@ def _best_at_25(runs: Runs) -> Judged | None:
     points = [point for point in runs.points if point is not None]
     if not {20.0, 25.0, 30.0} <= set(points):
         return None
-    best = {
-        column: max(points, key=lambda point, column=column: runs.reduction(_SCHEME, point, column).value)
-        for column in ("fct_mean_s", "fct_p95_s")
-    }
+    best = {column: _best_point(runs, points, column) for column in ("fct_mean_s", "fct_p95_s")}
     held = set(best.values()) == {25.0}
     return Judged(
         "4.2",
@@ -123,6 +120,10 @@ def _best_at_25(runs: Runs) -> Judged | None:
         else "averaged over seeds it is largest where spines are busy but one is often still free; at higher "
         "load all are reserved and the paper's ARK picks at random",
     )
+
+
+def _best_point(runs: Runs, points: list[float], column: str) -> float:
+    return max(points, key=lambda point: runs.reduction(_SCHEME, point, column).value)
 
 
 def _narrows_at_30(runs: Runs) -> Judged | None:

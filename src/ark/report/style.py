@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
@@ -96,13 +97,13 @@ def plot_scheme(
 
 def legend_above(figure: Figure, *panels: Axes) -> None:
     """One legend over all panels, each label once."""
-    entries = {}
+    entries: dict[str, Artist] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     figure.legend(
-        entries.values(),
-        entries.keys(),
+        list(entries.values()),
+        list(entries),
         loc="outside upper center",
         ncols=min(6, len(entries)),
         handlelength=2.8,
