@@ -137,9 +137,11 @@ def faults(text: str) -> list[str]:
         ),
         (
             LEAF_SPINE + '[[switch]]\nname = "leaf0"\nhash = {weights = {spine0 = "1"}}\nup = 1\n'
+            "lag_hash = {weights = 1}\n"
             "next_hop_order = 3\n",
             [
                 'switch[0].hash.weights.spine0: "1" is no whole number',
+                "switch[0].lag_hash.weights: 1 is no table; write its keys",
                 "switch[0].up: 1 is neither true nor false",
                 "switch[0].next_hop_order: 3 is not allowed; allowed are ascending, descending",
             ],

@@ -72,3 +72,10 @@ def test_pairs_without_a_path(source: str, target: str, message: str) -> None:
 def test_an_unknown_nic_gets_the_nearest_known_name() -> None:
     with pytest.raises(ConfigError, match=r'unknown NIC "h88"; did you mean "h8"\?'):
         paper_fabric().nic("h88")
+
+
+def test_a_fabric_says_what_it_has() -> None:
+    fabric = paper_fabric()
+    assert repr(fabric) == "<Fabric leaf-spine 2x4x8: 16 NICs, 6 switches, 48 links>"
+    assert fabric.host("h3").nics == (fabric.nic("h3"),)
+    assert fabric.switch("spine2").kind == "spine"

@@ -14,9 +14,6 @@ class FaultList:
     def __init__(self) -> None:
         self._faults: dict[Fault | str, None] = {}
 
-    def __len__(self) -> int:
-        return len(self._faults)
-
     def add(self, where: str, what: str) -> None:
         """Note one fault, once; ``where`` is empty for one of the input as a whole.
 

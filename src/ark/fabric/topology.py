@@ -207,8 +207,9 @@ class Fabric:
     def attachment_paths(self, source: int, target: int) -> tuple[tuple[int, ...], ...]:
         """The switch-to-switch links of each path between two attachments, by path number.
 
-        An entry is ``()`` where the path stays in one switch. The numbers of paths that are down are kept: at
-        least one link of such a path has the rate 0, and ``up_paths`` leaves it out.
+        An entry is ``()`` where the path stays in one switch. Paths that are down keep their number and their
+        links; ``up_paths`` leaves them out. One of their links has the rate 0, or it is a NIC's port to the
+        first or last switch that is down.
         """
         return self._routing.pair(source, target).links
 
