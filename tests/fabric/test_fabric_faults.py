@@ -181,6 +181,17 @@ def faults(text: str) -> list[str]:
                 'link[1].between: the fabric has no link between "h0" and "h1"',
             ],
         ),
+        (
+            LEAF_SPINE + 'hash = {weights = {spine4 = 2}}\n'
+            '[[switch]]\nname = "leaf0"\nlag_hash = {weights = {x = 1}}\n',
+            [
+                'hash.weights: unknown switch "spine4"; did you mean "spine3"?',
+                (
+                    'switch[0].lag_hash.weights: unknown switch "x"; '
+                    "the fabric has leaf0, leaf1, spine0, spine1, spine2, spine3"
+                ),
+            ],
+        ),
         (LEAF_SPINE + "hash = 1\nlink = 2\nhost = [3]\n", None),
         (
             'kind = "fat-tree"\npods = 2\n',

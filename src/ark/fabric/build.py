@@ -49,6 +49,7 @@ class _Builder:
         self.faults.raise_if_any()
         self._check_cables()
         self._check_switches()
+        self._check_weights()
         addresses = self._addresses()
         prefill, decode = self._roles()
         self.faults.raise_if_any()
@@ -154,6 +155,18 @@ class _Builder:
                             f"{switch.where}.next_hop_order" if switch.where else "",
                             nearest(name, known, "neighbour", f"{switch.name} has"),
                         )
+
+    def _check_weights(self) -> None:
+        """Weights go by the name of a neighbour; one that names no switch would silently count for nothing."""
+        plan = self.plan
+        specs = [("", "hash", plan.hash), ("", "lag_hash", plan.lag_hash), ("", "host_hash", plan.host_hash)]
+        for switch in plan.switches:
+            specs += [(switch.where, "hash", switch.hash), (switch.where, "lag_hash", switch.lag_hash)]
+        for where, key, spec in specs:
+            for name in spec.weights if spec is not None else ():
+                if name not in self.switch_plans:
+                    place = f"{where}.{key}.weights" if where else f"{key}.weights"
+                    self.faults.add(place, nearest(name, self.switch_plans, "switch", "the fabric has"))
 
     def _addresses(self) -> list[str]:
         count = len(self.nic_hosts)
