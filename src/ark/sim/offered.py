@@ -1,6 +1,10 @@
 """A flow table checked against a fabric: what the engines run."""
 
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ark.control.rows import STRIPES_MAX
 from ark.errors import ConfigError, Fault
@@ -12,6 +16,14 @@ from ark.workload.flows import Flows
 
 TIME_MAX_NS: Final = 2**52
 """52 days: up to here floating point holds the time to the nanosecond with room for fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Bytes that come to be in ``count`` equal parts: one at the flow's start, then one each ``every_ns``."""
+
+    every_ns: NDArray[np.float64]
+    count: int
 
 
 def transfers_of(flows: Flows, fabric: Fabric) -> list[Transfer]:
@@ -30,8 +42,9 @@ def transfers_of(flows: Flows, fabric: Fabric) -> list[Transfer]:
             Fault(where, f"{flows.start_ns[-1]} is too late; allowed is up to {TIME_MAX_NS} (52 days)")
         )
     transfers = []
-    columns = zip(flows.src, flows.dst, flows.size_bytes.tolist(), flows.sport.tolist(), flows.dport.tolist())  # noqa: B905
-    for index, (src, dst, size_bytes, sport, dport) in enumerate(columns):
+    numbers = [column.tolist() for column in (flows.size_bytes, flows.start_ns, flows.sport, flows.dport)]
+    columns = zip(flows.src, flows.dst, *numbers, strict=True)
+    for index, (src, dst, size_bytes, start_ns, sport, dport) in enumerate(columns):
         source, target = nics.get(src), nics.get(dst)
         if source is None or target is None:
             continue
@@ -42,7 +55,7 @@ def transfers_of(flows: Flows, fabric: Fabric) -> list[Transfer]:
                 pin = _pin(flows.path[index], usable)
         except ConfigError as error:
             faults.append(Fault(f"flow {quoted(flows.id[index])}", str(error)))
-        transfers.append(Transfer(index, source, target, size_bytes, sport, dport, pin))
+        transfers.append(Transfer(index, source, target, size_bytes, start_ns, sport, dport, pin))
     if faults:
         raise ConfigError(*faults)
     return transfers

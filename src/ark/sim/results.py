@@ -91,6 +91,20 @@ class SpineSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an engine made of each transfer, in the order of the flow table; see ``RunResult``."""
+
+    fct_ns: NDArray[np.int64]
+    reserve_ns: NDArray[np.int64]
+    path: list[str]
+    sport: list[str]
+    spine: list[str]
+    spine_series: SpineSeries
+    ecn_marks: NDArray[np.int64] | None = None
+    retransmits: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """One scheme on one draw of traffic, as one engine ran it.
 

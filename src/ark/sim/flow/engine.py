@@ -5,49 +5,28 @@ alone. The scheme hears whole nanoseconds, rounded up; a completion reaches it w
 acknowledgement, the base latency after the last byte has left.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import ceil, inf
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ark.errors import SimulationError
 from ark.fabric.topology import Fabric
 from ark.sim.flow.model import FlowModel
 from ark.sim.flow.network import FluidNetwork, Stop
 from ark.sim.flow.wiring import Wiring
-from ark.sim.offered import transfers_of
-from ark.sim.results import SpineSeries
+from ark.sim.offered import Layers
+from ark.sim.results import Outcome
 from ark.sim.schemes.catalogue import STRIPE_SEGMENT_BYTES
 from ark.sim.schemes.scheme import Assignment, Scheme, Transfer
 from ark.sim.spine_log import SpineLog
-from ark.workload.flows import Flows
 
 _COMPLETE: Final = 0
 _START: Final = 1
 """Kinds of things to come; at one instant completions go first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layers:
-    """Bytes that come to be in ``count`` equal parts: one at the flow's start, then one each ``every_ns``."""
-
-    every_ns: NDArray[np.float64]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of each flow, in the order of the flow table; see ``RunResult``."""
-
-    fct_ns: NDArray[np.int64]
-    reserve_ns: NDArray[np.int64]
-    path: list[str]
-    sport: list[str]
-    spine: list[str]
-    spine_series: SpineSeries
 
 
 @dataclass(slots=True)
@@ -74,12 +53,16 @@ class FlowEngine:
     """One run: make it, call ``run`` once."""
 
     def __init__(
-        self, fabric: Fabric, flows: Flows, scheme: Scheme, model: FlowModel, layers: Layers | None = None
+        self,
+        fabric: Fabric,
+        transfers: Sequence[Transfer],
+        scheme: Scheme,
+        model: FlowModel,
+        layers: Layers | None = None,
     ) -> None:
-        self._flows = flows
         self._scheme = scheme
         self._layers = layers
-        self._transfers = transfers_of(flows, fabric)
+        self._transfers = transfers
         self._wiring = Wiring(fabric, model, pooled=scheme.pooled)
         stripes_max = max([scheme.stripes_max, *(len(transfer.pin) for transfer in self._transfers)])
         self._network = FluidNetwork(self._wiring.link_rate, stripes_max=stripes_max)
@@ -88,7 +71,7 @@ class FlowEngine:
         self._live: dict[int, _Live] = {}
         self._by_slot: dict[int, _Live] = {}
         self._agenda: list[tuple[int, int, int]] = []
-        count = len(flows)
+        count = len(transfers)
         self._fct_ns = np.zeros(count, np.int64)
         self._reserve_ns = np.zeros(count, np.int64)
         self._path, self._sport, self._spine = [""] * count, [""] * count, [""] * count
@@ -102,7 +85,7 @@ class FlowEngine:
             If the scheme asks for time that it does not use.
         """
         network, scheme, agenda = self._network, self._scheme, self._agenda
-        arrivals: list[float] = [*self._flows.start_ns.tolist(), inf]
+        arrivals: list[float] = [*(transfer.start_ns for transfer in self._transfers), inf]
         arrived = 0
         while True:
             due = min(arrivals[arrived], agenda[0][0]) if agenda else arrivals[arrived]
@@ -166,8 +149,8 @@ class FlowEngine:
         chunk = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
         layers = None
         if self._layers is not None:
-            first_ns, every_ns = self._flows.start_ns[transfer.index], self._layers.every_ns[transfer.index]
-            layers = (float(first_ns), float(every_ns), self._layers.count)
+            every_ns = self._layers.every_ns[transfer.index]
+            layers = (float(transfer.start_ns), float(every_ns), self._layers.count)
         live.slot = self._network.add_flow(
             [wiring.links(source, target, path) for path in wanted.paths],
             transfer.size_bytes,
@@ -217,7 +200,7 @@ class FlowEngine:
         transfer = live.transfer
         index, source, target = transfer.index, transfer.source, transfer.target
         complete_ns = now_ns + live.latency_ns
-        self._fct_ns[index] = round(complete_ns - int(self._flows.start_ns[index]))
+        self._fct_ns[index] = round(complete_ns - transfer.start_ns)
         self._path[index] = ";".join([">".join(map(str, stripe.paths)) for stripe in live.stripes])
         self._sport[index] = ";".join([">".join(map(str, stripe.ports)) for stripe in live.stripes])
         used = {self._wiring.spine(source, target, path) for stripe in live.stripes for path in stripe.paths}

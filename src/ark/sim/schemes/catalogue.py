@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final, Literal
 
-import numpy as np
 from msgspec import Struct
 
 from ark.control.policy import HOLD_NS
@@ -14,7 +13,7 @@ from ark.fabric.topology import Fabric
 from ark.sim.schemes.ecmp import Ecmp
 from ark.sim.schemes.ideal import Ideal
 from ark.sim.schemes.round_robin import RoundRobin
-from ark.sim.schemes.scheme import Scheme
+from ark.sim.schemes.scheme import Scheme, Transfer
 from ark.sim.schemes.steered import Steered
 from ark.units import quoted
 from ark.workload.streams import Purpose, stream
@@ -123,8 +122,10 @@ def check_schemes(names: Sequence[str]) -> None:
         raise ConfigError(*faults)
 
 
-def make_scheme(name: str, fabric: Fabric, options: SchemeOptions, *, transfers: int, seed: int) -> Scheme:
-    """A fresh scheme for one run of so many transfers.
+def make_scheme(
+    name: str, fabric: Fabric, options: SchemeOptions, *, transfers: Sequence[Transfer], seed: int
+) -> Scheme:
+    """A fresh scheme for one run of these transfers.
 
     Raises
     ------
@@ -133,12 +134,12 @@ def make_scheme(name: str, fabric: Fabric, options: SchemeOptions, *, transfers:
     """
     check_schemes([name])
     if name == "ecmp":
-        return Ecmp(fabric)
+        return Ecmp(fabric, transfers)
     if name == "round-robin":
         return RoundRobin(fabric)
     if name == "ideal":
         return Ideal()
-    spread: list[int] = stream(seed, Purpose.SPREAD).integers(0, np.iinfo(np.int64).max, transfers).tolist()
+    spread: list[int] = stream(seed, Purpose.SPREAD).integers(0, 2**62, len(transfers)).tolist()
     if name == "ark-paper":
         return Steered(
             fabric,

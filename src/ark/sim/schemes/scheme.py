@@ -12,7 +12,7 @@ from ark.fabric.parts import Nic
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One transfer at its arrival. ``index`` is its row in the flow table, ``sport`` the port it drew.
+    """One transfer: ``index`` is its row in the flow table, ``sport`` the port that it drew.
 
     Where ``pin`` names paths, one a stripe, no scheme is asked: the transfer uses them from its start.
     """
@@ -21,6 +21,7 @@ class Transfer:
     source: Nic
     target: Nic
     size_bytes: int
+    start_ns: int
     sport: int
     dport: int
     pin: tuple[int, ...] = ()
