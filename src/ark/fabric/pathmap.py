@@ -131,7 +131,9 @@ def path_map(
     known = dest_qp is not None or not any("dest-qp" in decision.spec.fields for decision in decisions)
     if influence is Influence.PORT or (influence is not Influence.SPRAYED and known):
         header = header_of(FiveTuple(source.address, target.address, 0, dport, proto, dest_qp))
-        header = header._replace(sport=sports, flow_label=flow_label_of_sport(sports) if labelled else 0)
+        header = header._replace(sport=sports)
+        if labelled:
+            header = header._replace(flow_label=np.asarray(flow_label_of_sport(sports), dtype=np.uint32))
         lanes = np.arange(len(sports))
         for path, taking in router(fabric).spread(header, source, target, lanes):
             counts[path.index] = len(taking)

@@ -7,7 +7,7 @@ import mmh3
 import numpy as np
 import pytest
 import siphash24 as siphash_library
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ark.fabric.hash_spec import CrcParameters
@@ -32,6 +32,7 @@ ORACLES: list[tuple[CrcParameters, Callable[[bytes], int]]] = [
 
 
 @pytest.mark.parametrize(("parameters", "oracle"), ORACLES)
+@settings(max_examples=30)
 @given(message=st.binary(max_size=64))
 def test_crc_equals_fastcrc(
     parameters: CrcParameters, oracle: Callable[[bytes], int], message: bytes
@@ -40,6 +41,7 @@ def test_crc_equals_fastcrc(
 
 
 @pytest.mark.parametrize(("parameters", "oracle"), ORACLES)
+@settings(max_examples=30)
 @given(message=st.binary(min_size=4, max_size=16), seed=st.integers(0, 2**32 - 1))
 def test_a_seed_xors_the_initial_register(
     parameters: CrcParameters, oracle: Callable[[bytes], int], message: bytes, seed: int

@@ -31,7 +31,7 @@ def linux_multipath_hash(
     """
     key = seed << 32 | seed
     low = siphash24(_words_of(header, fields), key, key) & _MASK
-    outer: Lanes = low | (low == 0) * 1  # the kernel keeps zero for "no hash"
+    outer: Lanes = low + (low == 0)  # the kernel keeps zero for "no hash"
     if policy == 3:
         outer = jhash_2words(outer, 0)  # the second word is that of an inner header, of which there is none
     return outer >> 1
