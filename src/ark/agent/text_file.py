@@ -1,0 +1,29 @@
+"""Small text files of the operator's, read with a bound."""
+
+from pathlib import Path
+from typing import Final
+
+from ark.errors import ConfigError, Fault
+
+BYTES_MAX: Final = 64 * 2**20
+"""As much as the largest fabric file may have."""
+
+
+def read_text(path: Path, what: str) -> str:
+    """The UTF-8 text of a file; ``what`` it should be is for messages.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, is too large, or is no text.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(BYTES_MAX + 1)
+        text = raw.decode("utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise ConfigError(Fault(str(path), f"can't be read as {what}: {reason}")) from None
+    if len(raw) > BYTES_MAX:
+        raise ConfigError(Fault(str(path), f"is larger than {BYTES_MAX:,} bytes; {what} is smaller"))
+    return text
