@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.report.synthetic import grid, run
@@ -30,8 +32,19 @@ def test_series_are_those_of_the_first_seed_in_any_order() -> None:
     np.testing.assert_array_equal(forward.series["ecmp", 5.0].active, backward.series["ecmp", 5.0].active)
 
 
-def test_warnings_are_kept_once(sweep: Runs) -> None:
-    assert len(sweep.warnings) == 1
+def test_warnings_that_differ_in_numbers_only_are_told_once() -> None:
+    results = (
+        replace(run(scheme, qps, seed), warnings=[f"the load is {qps / 9 + seed:.2f} times 1"])
+        for qps in (5.0, 20.0)
+        for scheme in ("ecmp", "ark")
+        for seed in (0, 1)
+    )
+    told = collect(results).warnings
+    assert told == ["At 5, 20 requests/s (numbers for 20): the load is 2.22 times 1."]
+
+
+def test_a_warning_of_one_point_names_it(sweep: Runs) -> None:
+    assert sweep.warnings == ["At 30 requests/s: the offered prefill load is 2.2 times what the GPUs can do."]
 
 
 def test_transfers_alone_have_no_ttft() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -43,7 +44,13 @@ def print_table(
     A row equal to ``()`` draws a line between groups of rows.
     """
     numeric = [all(_looks_numeric(row[i]) for row in rows if row) for i in range(len(columns))]
-    table = Table(title=Text(title), caption=None if caption is None else Text(caption), title_justify="left")
+    table = Table(
+        title=Text(title),
+        caption=None if caption is None else Text(caption),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     table.title_style = "bold"
     table.caption_justify = "left"
     for name, right in zip(columns, numeric, strict=True):

@@ -1,23 +1,31 @@
 """What ``reproduce`` and ``simulate`` share: run an experiment with progress, keep it, show it."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
+from ark import __version__
 from ark.cli.output import note, print_json, print_table, progress
+from ark.errors import ConfigError, Fault
+from ark.fabric import Fabric
 from ark.report.answer import answer, main_point
 from ark.report.claims import judge
 from ark.report.looks import look
 from ark.report.page import Story, seed_text, warnings
+from ark.report.provenance import provenance
 from ark.report.runs import BASE, Point, Runs
 from ark.report.statistics import Estimate
-from ark.report.style import point_name
+from ark.report.style import percent, point_name
 from ark.report.tables import headings, metrics_of, table_rows
 from ark.report.write import REPORT, Folder
+from ark.sim.experiment import Experiment
 from ark.sim.results import RunResult
+from ark.sim.sweep import run_all
+from ark.sim.traffic import FlowWorkload, PresetWorkload, requests_of
+from ark.units import NS_PER_S, format_rate, format_size, format_time
 
 WIDE: Final = 110
 """From this width on a value and its difference to ECMP stand on one line."""
@@ -26,11 +34,34 @@ TEXT_MAX: Final = 100
 """Longest line of running text."""
 
 
-def gather(results: Iterator[RunResult], total: int, folder: Folder) -> Runs:
-    """Take in all runs as they come, with progress on stderr."""
+_FLAGS: Final = {"lag_ns": "lag", "segment_bytes": "stripes"}
+"""Fields of an experiment whose flag has another name."""
+
+
+def checked(experiment: Experiment) -> Experiment:
+    """The experiment itself.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be run; each fault names the flag.
+    """
+    try:
+        experiment.check()
+    except ConfigError as error:
+        raise ConfigError(*(_of_flag(fault) for fault in error.faults)) from None
+    return experiment
+
+
+def _of_flag(fault: Fault | str) -> Fault | str:
+    return fault if isinstance(fault, str) else Fault(f"--{_FLAGS.get(fault.where, fault.where)}", fault.what)
+
+
+def gather(experiment: Experiment, folder: Folder) -> Runs:
+    """Run all of an experiment, with progress on stderr, and keep what comes."""
     runs = Runs()
-    with progress(total, "Simulating") as advance:
-        for result in results:
+    with progress(len(experiment.runs()), "Simulating") as advance:
+        for result in run_all(experiment):
             runs.add(result)
             folder.take(result)
             advance(_what(result))
@@ -66,8 +97,8 @@ def present(runs: Runs, story: Story, out: Path, *, as_json: bool) -> None:
 def _caption(runs: Runs) -> str | None:
     if BASE not in runs.schemes or len(runs.schemes) == 1:
         return None
-    margin = "; ± half of its 95 % confidence interval" if len(runs.seeds) > 1 else ""
-    return f"%: difference of the means over all seeds to ECMP{margin}"
+    margin = ", ± half of its 95 % confidence interval" if len(runs.seeds) > 1 else ""
+    return f"With each time: by how many % it differs from ECMP on the same traffic{margin}."
 
 
 def _print_text(text: str, bullet: str = "") -> None:
@@ -132,11 +163,112 @@ def _reduction(scheme: str, point: Point, column: str, saved: Estimate) -> dict[
     }
 
 
-def loads(runs: Runs) -> str:
-    """The load of every point, for people."""
-    return "; ".join(point_name(point, runs.load(point)) for point in runs.points)
+def simulated_by(experiment: Experiment) -> str:
+    """One line under the title: that this is a simulation, and of which kind."""
+    kind = "flow level" if experiment.engine == "flow" else "packet level"
+    return f"Simulated at {kind} by ARK {__version__}. No switch, GPU or network card was involved."
+
+
+def facts(experiment: Experiment, runs: Runs) -> list[tuple[str, str]]:
+    """What was run, for people who were not there."""
+    fabric = experiment.fabric
+    share = experiment.flow_model.goodput_share
+    told = [
+        ("Traffic", _traffic(experiment)),
+        ("Load", "; ".join(point_name(point, runs.load(point)) for point in runs.points)),
+        ("Fabric", _fabric(fabric)),
+        (
+            "Network model",
+            f"fluids that share links max-min fairly; {percent(share, 1)} of a link carries payload",
+        ),
+        ("Seeds", f"{seed_text(len(runs.seeds))}; all schemes see the same traffic at one load and seed"),
+        ("Control plane", _control(experiment)),
+    ]
+    if runs.has_ttft:
+        told[2:2] = [
+            (
+                "Model",
+                f"{experiment.kv.name}, {experiment.kv.bytes_per_token / 1024:g} KiB of KV cache a token",
+            ),
+            ("TTFT", _ttft(experiment)),
+        ]
+    if experiment.scale != 1:
+        told.append(
+            ("Scale", f"sizes and times of transfers divided by {experiment.scale:g}; FCT is in scaled time")
+        )
+    return told
+
+
+def _traffic(experiment: Experiment) -> str:
+    match experiment.workload:
+        case FlowWorkload(flows):
+            notes = flows.notes
+            text = f"{len(flows)} transfers of a flow table"
+        case workload:
+            requests = requests_of(workload, qps=experiment.points()[0], seed=experiment.seeds[0])
+            size_bytes = experiment.kv.kv_bytes(requests.new_tokens)
+            notes = requests.notes
+            text = (
+                f"{len(requests)} requests a run: {requests.origin}; prompts of "
+                f"{requests.prompt_tokens.mean():,.0f} tokens on average, transfers of "
+                f"{format_size(size_bytes.mean())}, each from a random prefill NIC to a random decode NIC"
+            )
+    return "; ".join((text, *notes))
+
+
+def _fabric(fabric: Fabric) -> str:
+    return (
+        f"{fabric.name}: {len(fabric.hosts)} hosts, {len(fabric.prefill)} of them prefill and "
+        f"{len(fabric.decode)} decode; {len(fabric.switches)} switches; "
+        f"{format_rate(fabric.prefill_capacity_bps)} upwards from the prefill leaves (load 1)"
+    )
+
+
+def _control(experiment: Experiment) -> str:
+    options = experiment.options
+    if not set(experiment.schemes) & {"ark", "ark-paper"}:
+        return "none"
+    lag = f"hosts see each other's reservations after {format_time(options.lag_ns / NS_PER_S)}"
+    parts = [lag if options.lag_ns else "hosts see each other's reservations at once"]
+    if options.stripes > 1:
+        parts.append(f"ARK sends in {options.stripes} stripes")
+    if options.moves:
+        parts.append("ARK moves transfers at segment ends where that helps")
+    if options.release == "any":
+        parts.append(
+            "under the paper's ARK the end of any transfer frees its path (Algorithm 1 read literally)"
+        )
+    return "; ".join(parts)
+
+
+def _ttft(experiment: Experiment) -> str:
+    kind = {
+        "additive": "prefill + transfer + first decode step, without queues",
+        "fifo": "one prefill GPU a NIC takes prompts in order; its queue counts",
+    }[experiment.ttft]
+    layers = f"; sent in {experiment.layers} parts while later layers are computed" * (experiment.layers > 1)
+    return f"{kind}{layers}; latencies: {experiment.latency.name} ({experiment.latency.origin})"
+
+
+def configuration(experiment: Experiment, runs: Runs) -> dict[str, object]:
+    """The object of ``config.json``: all that decided the numbers."""
+    return {
+        "made_with": provenance(),
+        "experiment": experiment.describe(),
+        "loads": {point_name(point, runs.load(point)): runs.load(point) for point in runs.points},
+        "warnings": warnings(runs),
+    }
+
+
+def shared_words(experiment: Experiment) -> list[str]:
+    """The flags that both commands have, with their values."""
+    words = ["--schemes", ",".join(experiment.schemes), "--seeds", str(len(experiment.seeds))]
+    if isinstance(experiment.workload, PresetWorkload):
+        words += ["--requests", str(experiment.workload.requests)]
+    words += ["--engine", experiment.engine, "--payload", str(experiment.flow_model.payload_bytes)]
+    return words if experiment.scale == 1 else [*words, "--scale", repr(experiment.scale)]
 
 
 def listed(values: Sequence[float]) -> str:
-    """Numbers as a flag takes them."""
-    return ",".join(f"{value:g}" for value in values)
+    """Numbers as a flag takes them, none rounded."""
+    return ",".join(f"{value:g}" if float(f"{value:g}") == value else repr(value) for value in values)

@@ -3,6 +3,7 @@
 Flow tables can be large and there is one a run; so a :class:`RunResult` is taken in, summed up and let go.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -43,7 +44,8 @@ class Runs:
     series: dict[tuple[str, Point], SpineSeries] = field(default_factory=dict)
     """Flows per spine over time, of the first seed of each scheme and point."""
     config: dict[str, object] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    remarks: dict[Point, list[str]] = field(default_factory=dict)
+    """Warnings of the runs of the first seed at each point: other seeds differ in numbers only."""
 
     def add(self, result: RunResult) -> None:
         """Take in one run."""
@@ -53,9 +55,10 @@ class Runs:
         )
         if result.seed == first:
             self.series[result.scheme, result.qps] = result.spine_series
+            known = self.remarks.setdefault(result.qps, [])
+            known += [text for text in result.warnings if text not in known]
         if not self.config:
             self.config = dict(result.config)
-        self.warnings += [text for text in result.warnings if text not in self.warnings]
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -78,6 +81,17 @@ class Runs:
     def has_ttft(self) -> bool:
         """Whether requests were served, and not only transfers made."""
         return all(kept.row["ttft_mean_s"] != "" for kept in self.kept.values())
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the runs warn of: the same at several points is told once, with the numbers of the last."""
+        last: dict[str, tuple[str, list[Point]]] = {}
+        for point in self.points:
+            for text in self.remarks.get(point, []):
+                form = _NUMBER.sub("#", text)
+                points = last[form][1] if form in last else []
+                last[form] = (text, [*points, point])
+        return [_at_points(text, points) for text, points in last.values()]
 
     def rows(self) -> list[dict[str, Cell]]:
         """The rows of ``results.csv``, by point, scheme and seed."""
@@ -121,6 +135,18 @@ class Runs:
 
     def _runs(self, scheme: str, point: Point) -> list[Kept]:
         return [self.kept[scheme, point, seed] for seed in self.seeds]
+
+
+_NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+
+
+def _at_points(text: str, points: list[Point]) -> str:
+    named = [f"{point:g}" for point in points if point is not None]
+    if not named:
+        return text
+    if len(named) == 1:
+        return f"At {named[0]} requests/s: {text}."
+    return f"At {', '.join(named)} requests/s (numbers for {named[-1]}): {text}."
 
 
 def collect(results: Iterable[RunResult]) -> Runs:

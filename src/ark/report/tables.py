@@ -70,7 +70,7 @@ def metrics_of(runs: Runs) -> dict[str, str]:
 
 def headings(runs: Runs) -> list[str]:
     """The columns of :func:`table_rows`."""
-    return ["requests/s", "load", "scheme", *metrics_of(runs).values()]
+    return ["req/s", "load", "scheme", *metrics_of(runs).values()]
 
 
 def table_rows(runs: Runs, *, joint: str = " ") -> list[list[str]]:
@@ -95,13 +95,13 @@ def point_cell(point: Point) -> str:
 
 
 def metric_cell(runs: Runs, scheme: str, point: Point, column: str) -> list[str]:
-    """A metric's mean over seeds and its difference to ECMP: ``["1.41 s", "−17.6 ±0.5 %"]``."""
+    """A metric's mean over seeds and its difference to ECMP: ``["1.41 s", "−17.6 ±0.5"]``, in %."""
     value = format_time(runs.mean(scheme, point, column).value)
     if scheme == BASE or BASE not in runs.schemes:
         return [value]
     saved = runs.reduction(scheme, point, column)
-    margin = f"±{50 * (saved.high - saved.low):.1f} %" if saved.has_interval else "%"
-    return [value, f"{percent(-saved.value, 1).removesuffix(' %')} {margin}"]
+    margin = f" ±{50 * (saved.high - saved.low):.1f}" if saved.has_interval else ""
+    return [value, f"{percent(-saved.value, 1).removesuffix(' %')}{margin}"]
 
 
 def change(reduction: Estimate) -> str:

@@ -1,0 +1,140 @@
+"""``ark reproduce``: the paper's experiment, its figures and table 1, and whether its claims hold."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import cyclopts
+from cyclopts import Parameter
+
+from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, numbers, positive
+from ark.cli.output import note
+from ark.cli.presentation import (
+    checked,
+    configuration,
+    facts,
+    gather,
+    listed,
+    present,
+    shared_words,
+    simulated_by,
+)
+from ark.errors import ConfigError
+from ark.report import paper
+from ark.report.microbench import measure
+from ark.report.page import Story
+from ark.report.write import Folder
+from ark.sim.experiment import Engine, Experiment, qps_of_load
+from ark.sim.flow.model import PAYLOAD_BYTES, FlowModel
+from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions
+from ark.sim.traffic import PresetWorkload
+from ark.workload.paper import REQUESTS_MAX
+
+SCHEMES_QUICK: Final = tuple(name for name in SCHEMES if name != "round-robin")
+SEEDS: Final = 10
+SEEDS_QUICK: Final = 3
+
+app: Final = cyclopts.App(
+    name="reproduce",
+    help="Repeat the paper's experiment: figures 2 to 4, table 1, and whether its claims hold.",
+)
+
+
+@app.default
+def reproduce(
+    *,
+    out: Path,
+    quick: Annotated[bool, Parameter(negative=())] = False,
+    qps: str | None = None,
+    load: str | None = None,
+    requests: int = paper.REQUESTS,
+    seeds: int | None = None,
+    schemes: str | None = None,
+    fabric: Path | None = None,
+    engine: Engine = "flow",
+    payload: int = PAYLOAD_BYTES,
+    scale: float = 1.0,
+    release: Literal["owner", "any"] = "owner",
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Repeat the paper's experiment: figures 2 to 4, table 1, and whether its claims hold.
+
+    Writes results.csv, flows/*.csv (of seed 0), fig2_fct.png, fig3_spines.png, fig4_ttft.png, table1.json,
+    config.json and report.html into a folder. Other files of that folder stay as they are.
+
+    Parameters
+    ----------
+    out
+        Folder for the results; made where it is not there.
+    quick
+        3 seeds and no round robin: about a quarter of the time, rougher intervals.
+    qps
+        Requests per second of each point, like 1,5,25. Default: 1,5,10,15,20,25,30.
+    load
+        In place of --qps: offered loads of the fabric, like 0.5,0.85.
+    requests
+        Requests a run.
+    seeds
+        Draws of the traffic: seeds 0 to N-1. Default: 10.
+    schemes
+        What is compared: ecmp, round-robin, ark-paper, ark, ideal. Default: all.
+    fabric
+        Fabric file (TOML). Default: the paper's, 2 leaves x 4 spines x 8 hosts at 100 Gbit/s.
+    engine
+        flow (transfers share links as fluids).
+    payload
+        Payload bytes of a packet, which decide what share of a link carries payload.
+    scale
+        Divide sizes and times of all transfers by this, as the paper's packet-level traces were.
+    release
+        Who may free a path under ark-paper: its owner, or any transfer's end (Algorithm 1 read literally).
+    json
+        Print one JSON object in place of the table.
+    """
+    if seeds is None:
+        seeds = SEEDS_QUICK if quick else SEEDS
+    default = SCHEMES_QUICK if quick else SCHEMES
+    experiment = Experiment(
+        fabric=fabric_of(fabric),
+        workload=PresetWorkload(requests=count("--requests", requests, REQUESTS_MAX)),
+        seeds=tuple(range(count("--seeds", seeds, SEEDS_MAX))),
+        schemes=default if schemes is None else names(schemes),
+        engine=engine,
+        options=SchemeOptions(release=release),
+        flow_model=FlowModel(payload_bytes=payload),
+        scale=positive("--scale", scale),
+    )
+    experiment = checked(replace(experiment, qps=_points(qps, load, experiment)))
+    folder = Folder(out)
+    runs = gather(experiment, folder)
+    note("Measuring table 1 ...")
+    story = Story(
+        title="The paper's experiment, repeated",
+        subtitle=simulated_by(experiment),
+        facts=facts(experiment, runs),
+        command=_command(experiment, fabric, out),
+        config=configuration(experiment, runs),
+        table1=measure(),
+    )
+    folder.finish(runs, story)
+    present(runs, story, out, as_json=json)
+
+
+def _points(qps: str | None, load: str | None, experiment: Experiment) -> tuple[float, ...]:
+    if qps is not None and load is not None:
+        raise ConfigError("--qps and --load say the same in two ways; give one of them")
+    if load is not None:
+        return tuple(sorted(qps_of_load(experiment, share) for share in numbers("--load", load)))
+    return paper.QPS if qps is None else tuple(sorted(numbers("--qps", qps)))
+
+
+def _command(experiment: Experiment, fabric: Path | None, out: Path) -> str:
+    """The command with every value that matters written out, so that it outlives a change of defaults."""
+    words = ["ark", "reproduce"]
+    if fabric is not None:
+        words += ["--fabric", str(fabric)]
+    words += ["--qps", listed(experiment.qps or ()), *shared_words(experiment)]
+    if experiment.options.release != "owner":
+        words += ["--release", experiment.options.release]
+    return shlex.join([*words, "--out", str(out)])
