@@ -1,11 +1,11 @@
 from pathlib import Path
 
 import pytest
+from tests.agent.agents import SECRET, write_cluster, write_config
 
 from ark.agent.addresses import format_address, parse_address
 from ark.agent.config import load_config
 from ark.errors import ConfigError
-from tests.agent.agents import SECRET, write_cluster, write_config
 
 
 @pytest.fixture
@@ -54,12 +54,17 @@ def test_all_faults_of_all_files_come_at_once(folder: Path) -> None:
     assert faults(path) == [
         'agent.toml: dryrun: unknown key "dryrun"; did you mean "dry_run"?',
         'agent.toml: control.lease: "1" has no unit; write "1us"',
-        'agent.toml: control.transport: "udq" is not allowed; allowed are multicast, udp; did you mean "udp"?',
+        (
+            'agent.toml: control.transport: "udq" is not allowed; '
+            'allowed are multicast, udp; did you mean "udp"?'
+        ),
         "cluster.key:1: has a secret that is not hexadecimal; make one by: openssl rand -hex 32",
         'agent.toml: metrics.listen: "localhost" is no address; write it like "10.0.0.1:7471"',
         'agent.toml: api.group: "no-such-group" is no group of this machine; run: groupadd',
-        "agent.toml: control.lease: 3s with a heartbeat every 2s: a lease lasts at least 3 heartbeats, "
-        "and a heartbeat at least 1ms",
+        (
+            "agent.toml: control.lease: 3s with a heartbeat every 2s: a lease lasts at least 3 heartbeats, "
+            "and a heartbeat at least 1ms"
+        ),
         'agent.toml: host: unknown host "h9"; leaf-spine 2x4x2 has h0, h1, h2, h3',
     ]
 
@@ -113,7 +118,8 @@ def test_a_key_that_everybody_may_read_is_refused(folder: Path) -> None:
     [
         (
             "a b",
-            "agent.toml: is no valid TOML: Expected '=' after a key in a key/value pair (at line 1, column 3)",
+            "agent.toml: is no valid TOML: "
+            "Expected '=' after a key in a key/value pair (at line 1, column 3)",
         ),
         ("a = " + "[" * 5000, "agent.toml: has a value nested too deep or a number too long"),
         ('host = "h0"', "agent.toml: fabric: is missing; it has no default"),

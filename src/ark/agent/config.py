@@ -1,4 +1,4 @@
-"""Read the agent's configuration with all it names (fabric, keys), and say everything that is wrong at once."""
+"""Read the agent's configuration with the fabric and keys it names, and say all that is wrong at once."""
 
 import grp
 import socket
@@ -165,7 +165,9 @@ class _Reader:
         policy = self._policy(file.policy, fabric, host)
         if self.faults:
             return None
-        assert keys is not None and group is not None and policy is not None
+        assert keys is not None
+        assert group is not None
+        assert policy is not None
         return AgentConfig(
             path=self.path,
             host=host,
