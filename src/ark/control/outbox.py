@@ -126,6 +126,11 @@ class Outbox:
         data = seal(self.key, self.fabric, self.host, self.epoch, subject, self._direct_number, 1, parts)
         self._ready.append(Send(subject, host, address, data))
 
+    def flush(self, subject: str, now: int) -> None:
+        """Send at once what waits in a stream."""
+        if subject in self._due:
+            self._flush(subject, self._batches[subject], now)
+
     def tick(self, now: int) -> None:
         """Send what has waited long enough."""
         for subject in self._due.due(now):

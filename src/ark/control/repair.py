@@ -192,6 +192,8 @@ class Serving:
             if stream is None or too_fast or (job is None and len(self._jobs) >= JOBS_MAX):
                 self.counters.turned_away += 1
                 return
+            # A snapshot shows nothing that has not been said to everybody.
+            outbox.flush(ask.subject, now)
             chunks = split(ask.subject, ask.request, stream.seq, stream.rows.values())
             job = Job(address, ask.request, chunks, deque(range(len(chunks))), now)
             self._jobs[name] = job

@@ -146,7 +146,7 @@ class Replica:
     """
 
     __slots__ = (
-        "_asks", "_beat_at", "_cloned_until", "_direct", "_jumped_at", "_leases", "_lived", "_new_epoch",
+        "_asks", "_beat_at", "_cloned_until", "_direct", "_jumped_at", "_jumps", "_leases", "_new_epoch",
         "_peers", "_randomness", "_reporter", "_rows", "_serving", "_silent", "clock", "config",
         "counters", "heard", "keys", "outbox",
     )  # fmt: skip
@@ -180,7 +180,7 @@ class Replica:
         self._reporter = Reporter(self.counters)
         self._beat_at = now + int(config.heartbeat_ns * randomness.random())
         self._cloned_until: int | None = None
-        self._lived = [epoch]
+        self._jumps = 0
         self._jumped_at: int | None = None
         self._new_epoch: int | None = None
 
@@ -341,9 +341,13 @@ class Replica:
         return None
 
     def _hear_own_id(self, epoch: int, address: str, now: int) -> Ignored:
-        """Our own multicast comes back to us; anything else under our id means that there are two of us."""
+        """Our own multicast comes back, also late from a former life; anything else means that there are two
+        of us.
+
+        A live clone at no other address (NATS) and of a smaller epoch sees ours, and stops on its side.
+        """
         ours = not self.config.address or address == self.config.address
-        if ours and epoch in self._lived:
+        if ours and epoch <= self.epoch:
             return Ignored.OWN_ECHO
         self._see_clone(f"epoch {epoch} from {address or 'nowhere'}, ours is {self.epoch}", now)
         return Ignored.OWN_ID
@@ -385,12 +389,18 @@ class Replica:
         self._leases.renew(host, now)
 
     def _expire(self, peer: Peer) -> None:
-        """A host's lease is over: its rows are gone, its epoch and seqs are kept."""
+        """A host's lease is over: its rows are gone, its epoch and seqs are kept.
+
+        It must answer a new nonce before its rows count again: what it sent meanwhile may have been recorded,
+        and would pass for new here.
+        """
         self.counters.leases_ended += 1
         self.heard -= peer.proven
         self._silent[peer.host] = None
         self._forget_asks(peer)
         self._rows.clear(peer)
+        peer.proven = False
+        peer.nonce = self._randomness.getrandbits(64)
 
     def _begin_epoch(self, peer: Peer, epoch: int) -> None:
         """A host has restarted: what it said in its former life is void."""
@@ -454,13 +464,13 @@ class Replica:
             return
         if self.cloned or (self._jumped_at is not None and now - self._jumped_at < JUMP_NS):
             return
-        if len(self._lived) > JUMPS_MAX:
+        if self._jumps >= JUMPS_MAX:
             self._see_clone(f"epoch {known} is used by another, after {JUMPS_MAX} jumps", now)
             return
         self.counters.jumps += 1
         self._reporter.report(Trouble.NEW_EPOCH, host, f"{self.epoch} to {epoch}", now)
         self._jumped_at = now
-        self._lived.append(epoch)
+        self._jumps += 1
         self._new_epoch = epoch
         self._serving.clear()
         self.outbox.restart(epoch, self.config.home)

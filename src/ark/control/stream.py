@@ -281,9 +281,10 @@ class InStream:
     def check(self) -> None:
         """Assert the digest, the order of the runs, and every bound."""
         assert self.digest == _digest(self.rows)
-        edges = [self.through, *(edge for run in self._runs for edge in run)]
-        assert edges == sorted(edges), edges
-        assert all(low > before + 1 for (low, _), before in zip(self._runs, edges[::2], strict=False))
+        if self._runs:
+            edges = [self.through, *(edge for run in self._runs for edge in run)]
+            assert edges == sorted(edges), edges
+            assert all(low > before + 1 for (low, _), before in zip(self._runs, edges[::2], strict=False))
         assert len(self._runs) <= GAPS_MAX
         assert len(self._tombstones) <= TOMBSTONES_MAX
         assert not self._tombstones.keys() & self.rows.keys()
