@@ -6,7 +6,7 @@ acknowledgement, the base latency after the last byte has left.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import ceil, inf
 from typing import Final
@@ -17,7 +17,7 @@ from ark.errors import SimulationError
 from ark.fabric.topology import Fabric
 from ark.sim.flow.model import FlowModel
 from ark.sim.flow.network import FluidNetwork, Stop
-from ark.sim.flow.wiring import Wiring
+from ark.sim.flow.wiring import Way, Wiring
 from ark.sim.offered import Layers
 from ark.sim.results import Outcome
 from ark.sim.schemes.catalogue import STRIPE_SEGMENT_BYTES
@@ -31,9 +31,9 @@ _START: Final = 1
 
 @dataclass(slots=True)
 class _Stripe:
-    """The paths and ports that a stripe has used; the last ones are those of now."""
+    """The ways and ports that a stripe has used; the last ones are those of now."""
 
-    paths: list[int]
+    ways: list[Way]
     ports: list[int]
 
 
@@ -46,7 +46,7 @@ class _Live:
     managed: bool
     slot: int = -1
     latency_ns: int = 0
-    stripes: tuple[_Stripe, ...] = ()
+    stripes: list[_Stripe] = field(default_factory=list)
 
 
 class FlowEngine:
@@ -144,7 +144,7 @@ class FlowEngine:
 
     def _start(self, now_ns: int, live: _Live) -> None:
         transfer, wanted = live.transfer, live.wanted
-        source, target, wiring = transfer.source, transfer.target, self._wiring
+        ways = [self._wiring.way(transfer.source, transfer.target, path) for path in wanted.paths]
         count = len(wanted.paths)
         chunk = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
         layers = None
@@ -152,7 +152,7 @@ class FlowEngine:
             every_ns = self._layers.every_ns[transfer.index]
             layers = (float(transfer.start_ns), float(every_ns), self._layers.count)
         live.slot = self._network.add_flow(
-            [wiring.links(source, target, path) for path in wanted.paths],
+            [way.links for way in ways],
             transfer.size_bytes,
             chunk_bytes=inf if chunk is None else chunk,
             weight=1 / count,
@@ -160,12 +160,10 @@ class FlowEngine:
             layers=layers,
         )
         self._by_slot[live.slot] = live
-        live.latency_ns = max([wiring.latency_ns(source, target, path) for path in wanted.paths])
-        live.stripes = tuple(
-            _Stripe([path], [port]) for path, port in zip(wanted.paths, wanted.ports, strict=True)
-        )
-        for path in wanted.paths:
-            self._spines.enter(now_ns, wiring.spine(source, target, path))
+        live.latency_ns = max([way.latency_ns for way in ways])
+        live.stripes = [_Stripe([way], [port]) for way, port in zip(ways, wanted.ports, strict=True)]
+        for way in ways:
+            self._spines.enter(now_ns, way.spine)
 
     def _on_stop(self, stop: Stop) -> None:
         """Flows have ended, or stripes are at a segment end."""
@@ -183,29 +181,28 @@ class FlowEngine:
 
     def _follow(self, now_ns: float, live: _Live, number: int) -> None:
         """Move a stripe that is at its segment end to where it is wanted."""
-        stripe, path = live.stripes[number], live.wanted.paths[number]
-        if stripe.paths[-1] == path:
+        stripe, path, transfer = live.stripes[number], live.wanted.paths[number], live.transfer
+        if stripe.ways[-1].number == path:
             return
-        source, target, wiring = live.transfer.source, live.transfer.target, self._wiring
-        self._network.move_stripe(live.slot, number, wiring.links(source, target, path))
-        self._spines.leave(now_ns, wiring.spine(source, target, stripe.paths[-1]))
-        self._spines.enter(now_ns, wiring.spine(source, target, path))
-        live.latency_ns = max(live.latency_ns, wiring.latency_ns(source, target, path))
-        stripe.paths.append(path)
+        way = self._wiring.way(transfer.source, transfer.target, path)
+        self._network.move_stripe(live.slot, number, way.links)
+        self._spines.leave(now_ns, stripe.ways[-1].spine)
+        self._spines.enter(now_ns, way.spine)
+        live.latency_ns = max(live.latency_ns, way.latency_ns)
+        stripe.ways.append(way)
         stripe.ports.append(live.wanted.ports[number])
 
     def _end(self, now_ns: float, live: _Live) -> None:
         """The last byte has left; the sender knows when the last acknowledgement is in."""
         self._network.free_flow(live.slot)
-        transfer = live.transfer
-        index, source, target = transfer.index, transfer.source, transfer.target
+        index, start_ns, stripes = live.transfer.index, live.transfer.start_ns, live.stripes
         complete_ns = now_ns + live.latency_ns
-        self._fct_ns[index] = round(complete_ns - transfer.start_ns)
-        self._path[index] = ";".join([">".join(map(str, stripe.paths)) for stripe in live.stripes])
-        self._sport[index] = ";".join([">".join(map(str, stripe.ports)) for stripe in live.stripes])
-        used = {self._wiring.spine(source, target, path) for stripe in live.stripes for path in stripe.paths}
+        self._fct_ns[index] = round(complete_ns - start_ns)
+        self._path[index] = ";".join([">".join([str(way.number) for way in of.ways]) for of in stripes])
+        self._sport[index] = ";".join([">".join(map(str, of.ports)) for of in stripes])
+        used = {way.spine for stripe in stripes for way in stripe.ways}
         if len(used) == 1 and (spine := used.pop()) >= 0:
             self._spine[index] = self._spine_names[spine]
-        for stripe in live.stripes:
-            self._spines.leave(now_ns, self._wiring.spine(source, target, stripe.paths[-1]))
+        for stripe in stripes:
+            self._spines.leave(now_ns, stripe.ways[-1].spine)
         heappush(self._agenda, (ceil(complete_ns), _COMPLETE, index))

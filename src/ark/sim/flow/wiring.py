@@ -5,7 +5,7 @@ leaf and the pipe down to the other one, each as wide as all the links it stands
 is one pipe as well.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,19 @@ from ark.sim.flow.model import ACK_BYTES, HEADER_BYTES, FlowModel, wire_ns
 
 _BYTES_PER_NS: Final = 1 / 8e9
 """Bytes/ns of one bit/s."""
+
+
+class Way(NamedTuple):
+    """One path as a stripe uses it.
+
+    ``latency_ns`` is what a lone transfer takes beyond its bytes over the rate, up to its last ACK.
+    ``spine`` is the place in ``Fabric.spines`` of the one spine on it, -1 where there is not exactly one.
+    """
+
+    number: int
+    links: tuple[int, ...]
+    latency_ns: int
+    spine: int
 
 
 class Wiring:
@@ -39,17 +52,22 @@ class Wiring:
         self.link_rate: NDArray[np.float64] = np.array(rates_bps, np.float64) * self._goodput
         self._hop_ns, self._store_ns = _link_times(fabric, model)
 
-    def links(self, source: Nic, target: Nic, number: int) -> tuple[int, ...]:
-        """The links of path ``number`` from NIC to NIC."""
-        if not self._pooled:
-            return self.path(source, target, number).links
+    def way(self, source: Nic, target: Nic, number: int) -> Way:
+        """Path ``number`` from NIC to NIC, which must be up; where spines are pooled all are the same."""
+        if self._pooled:
+            path = self._fabric.paths(source, target)[0]
+            return Way(number, self._pipes_between(source, target), self._latency_ns(path), -1)
+        path = self._path(source, target, number)
+        spine = -1 if path.spine is None else self._spines[path.spine]
+        return Way(number, path.links, self._latency_ns(path), spine)
+
+    def _pipes_between(self, source: Nic, target: Nic) -> tuple[int, ...]:
         nics, groups = len(self._fabric.nics), len(self._group)
         first, last = self._group[source.attachment], self._group[target.attachment]
         out, into = source.index, nics + target.index
         return (out, into) if first == last else (out, 2 * nics + first, 2 * nics + groups + last, into)
 
-    def path(self, source: Nic, target: Nic, number: int) -> Path:
-        """The path of that number, which must be up."""
+    def _path(self, source: Nic, target: Nic, number: int) -> Path:
         paths = self._fabric.paths(source, target)
         if number < len(paths) and paths[number].index == number:
             return paths[number]
@@ -58,28 +76,19 @@ class Wiring:
                 return path
         raise SimulationError(f"path {number} from {source.name} to {target.name} is not up")
 
-    def latency_ns(self, source: Nic, target: Nic, number: int) -> int:
-        """What a lone transfer takes beyond its bytes over the rate: from its start to its last ACK."""
+    def _latency_ns(self, path: Path) -> int:
         if self._model.base_latency_ns is not None:
             return self._model.base_latency_ns
-        path = self._fabric.paths(source, target)[0] if self._pooled else self.path(source, target, number)
         hop_ns = self._hop_ns
         return sum([hop_ns[link] for link in path.links]) - self._store_ns[path.links[0]]
-
-    def spine(self, source: Nic, target: Nic, number: int) -> int:
-        """The spine on a path, by its place in ``Fabric.spines``; -1 where there is not exactly one."""
-        if self._pooled:
-            return -1
-        name = self.path(source, target, number).spine
-        return -1 if name is None else self._spines[name]
 
     def alone_ns(self, source: Nic, target: Nic, size_bytes: int) -> float:
         """What the transfer would take if it had an unlimited fabric between the two NICs to itself."""
         ports = self._fabric.ports(source), self._fabric.ports(target)
         rates_bps = self._fabric.link_rates_bps
         rate = min(sum(rates_bps[out] for out, _ in ports[0]), sum(rates_bps[into] for _, into in ports[1]))
-        first = self._fabric.paths(source, target)[0].index
-        return size_bytes / (rate * self._goodput) + self.latency_ns(source, target, first)
+        latency_ns = self._latency_ns(self._fabric.paths(source, target)[0])
+        return size_bytes / (rate * self._goodput) + latency_ns
 
 
 def _link_times(fabric: Fabric, model: FlowModel) -> tuple[list[int], list[int]]:

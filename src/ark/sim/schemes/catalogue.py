@@ -136,7 +136,7 @@ def make_scheme(
     if name == "ecmp":
         return Ecmp(fabric, transfers)
     if name == "round-robin":
-        return RoundRobin(fabric)
+        return RoundRobin(fabric, transfers)
     if name == "ideal":
         return Ideal()
     spread: list[int] = stream(seed, Purpose.SPREAD).integers(0, 2**62, len(transfers)).tolist()
@@ -144,6 +144,7 @@ def make_scheme(
         return Steered(
             fabric,
             "paper",
+            transfers,
             spread,
             lag_ns=options.lag_ns,
             release=options.release,
@@ -153,6 +154,7 @@ def make_scheme(
     return Steered(
         fabric,
         "ark",
+        transfers,
         spread,
         lag_ns=options.lag_ns,
         hold_ns=options.effective_hold_ns,

@@ -1,5 +1,7 @@
 """Each NIC takes the paths to an attachment in turn: even in numbers, blind to sizes and to other hosts."""
 
+from collections.abc import Sequence
+
 from ark.fabric.topology import Fabric
 from ark.sim.schemes.ports import Steering
 from ark.sim.schemes.scheme import Assignment, FixedAtArrival, Transfer
@@ -10,9 +12,9 @@ class RoundRobin(FixedAtArrival):
 
     name = "round-robin"
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: Fabric, transfers: Sequence[Transfer]) -> None:
         self._fabric = fabric
-        self._steering = Steering(fabric)
+        self._steering = Steering(fabric, transfers)
         self._turns: dict[int, int] = {}
 
     def arrived(self, now_ns: int, transfer: Transfer) -> Assignment:

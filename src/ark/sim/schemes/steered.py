@@ -19,6 +19,8 @@ class Steered:
         The network.
     policy
         ``"ark"``, or ``"paper"`` for Algorithm 1.
+    transfers
+        All that will arrive, in order.
     spread
         A random number from 0 for each transfer, by its index: the paper's fallback draws from it.
     lag_ns, hold_ns, stripes, moves, min_bytes, release
@@ -33,6 +35,7 @@ class Steered:
         self,
         fabric: Fabric,
         policy: Literal["ark", "paper"],
+        transfers: Sequence[Transfer],
         spread: Sequence[int],
         *,
         lag_ns: int = 0,
@@ -50,7 +53,7 @@ class Steered:
         self.moves = moves
         self._fabric = fabric
         self._spread = spread
-        self._steering = Steering(fabric)
+        self._steering = Steering(fabric, transfers)
         self._hosts = {host.name: number for number, host in enumerate(fabric.hosts)}
         self._live: dict[int, Transfer] = {}
         self._fleet = Fleet(
