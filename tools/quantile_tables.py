@@ -48,8 +48,10 @@ GAP_PROBABILITIES: Final = (
     0.0, 0.001, 0.005, *np.arange(0.02, 0.985, 0.02).round(2).tolist(),
     0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 1.0,
 )  # fmt: skip
-SHARES: Final = 8
-"""Rows of output quantiles; dialogue outputs depend on the prompt in no monotone way."""
+ROWS_A_SHARE: Final = 250
+SHARES_MAX: Final = 32
+"""Rows of output quantiles: as many as leave enough requests in each share. Dialogue outputs depend on the
+prompt in no monotone way (applications send prompts of their own lengths), so a rank correlation fails."""
 
 JITTERS: Final = 32
 """Random spreadings of Mooncake's 3 s batches that are pooled for the distribution of its gaps."""
@@ -102,7 +104,8 @@ def _stretched(values: Floats, known: dict[str, float]) -> NDArray[np.int64]:
 def _table(trace: Requests, origin: str, license_name: str, gaps: Floats | None = None) -> TraceTable:
     gaps = np.diff(trace.arrived_s) if gaps is None else gaps
     # Shares by rank, so that equal prompts do not all fall into one.
-    by_prompt = np.array_split(trace.output_tokens[np.argsort(trace.prompt_tokens, kind="stable")], SHARES)
+    shares = min(SHARES_MAX, len(trace) // ROWS_A_SHARE)
+    by_prompt = np.array_split(trace.output_tokens[np.argsort(trace.prompt_tokens, kind="stable")], shares)
     return TraceTable(
         qps=round(trace.qps, 4),
         prompt_tokens=_quantiles(trace.prompt_tokens, PROMPT_PROBABILITIES, 0),

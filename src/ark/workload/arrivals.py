@@ -17,6 +17,9 @@ from ark.units import quoted
 
 Floats = NDArray[np.float64]
 
+ARRIVED_S_MAX = 1e9
+"""Latest arrival of any workload, about 32 years: in nanoseconds it still fits 64 bits."""
+
 
 class Arrivals(Protocol):
     """A stationary arrival process of rate 1."""
@@ -106,8 +109,11 @@ def arrival_times_s(process: Arrivals, *, qps: float, count: int, rng: np.random
     Raises
     ------
     ConfigError
-        If the rate is not a positive number.
+        If the rate is not a positive number, or so low that arrivals come after ``ARRIVED_S_MAX``.
     """
     if not 0 < qps < math.inf:
         raise ConfigError(f"rate {qps:g} is not a positive number of requests per second")
-    return np.cumsum(process.unit_gaps(count, rng)) / qps
+    times = np.cumsum(process.unit_gaps(count, rng))
+    if not times[-1] <= ARRIVED_S_MAX * qps:
+        raise ConfigError(f"rate {qps:g} is too low: {count} requests take more than {ARRIVED_S_MAX:g} s")
+    return times / qps

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ark.workload.arrivals import ARRIVED_S_MAX
 from ark.workload.columns import Number, Timestamp, Whole
 from ark.workload.faults import Faults
 from ark.workload.table import Column, Rows, Table
@@ -16,12 +17,9 @@ Ints = NDArray[np.int64]
 TOKENS_MAX: Final = 100_000_000
 """Most tokens of one request; the largest context windows have ten million."""
 
-TIME_S_MAX: Final = 1e9
-"""Latest arrival, about 32 years."""
-
 PROMPT: Final = Whole(1, TOKENS_MAX)
 OUTPUT: Final = Whole(0, TOKENS_MAX)
-TIME: Final = Number(0.0, TIME_S_MAX)
+TIME: Final = Number(0.0, ARRIVED_S_MAX)
 
 
 @dataclass(frozen=True)

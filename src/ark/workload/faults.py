@@ -42,3 +42,9 @@ class Faults:
         """
         if self._found:
             raise ConfigError(*(fault for _, fault in sorted(self._found, key=itemgetter(0))))
+
+
+def one_line(error: Exception) -> str:
+    """What a parser said, as one printable line; it may quote the file with all its control characters."""
+    text = str(error)[:300]
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)

@@ -130,13 +130,13 @@ def _check_ids(rows: Rows, faults: Faults) -> None:
 
 
 def _check_ends(rows: Rows, nics: Collection[str] | None, faults: Faults) -> None:
-    known = None if nics is None else set(nics)
+    known = set(nics or ())
     ends = zip(rows.text["src"], rows.text["dst"], rows.line.tolist(), strict=True)
     for source, target, line in ends:
         if source == target:
             faults.add(f"{quoted(target)} is the source too; a flow needs two NICs", line=line, column="dst")
-        if known is None:
+        if nics is None:
             continue
         for column, name in (("src", source), ("dst", target)):
             if name not in known and not faults.full:
-                faults.add(nearest(name, known, "NIC", "the fabric has"), line=line, column=column)
+                faults.add(nearest(name, nics, "NIC", "the fabric has"), line=line, column=column)

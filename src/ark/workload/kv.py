@@ -19,10 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from ark.errors import ConfigError, Fault
 from ark.fabric.nearest import nearest
 from ark.units import quoted
+from ark.workload.faults import one_line
 from ark.workload.text_file import read_text
 
 DTYPE_BITS: Final = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 """Bits of one cached number, by the name of its type."""
+
+TOKEN_BYTES_MAX: Final = 1 << 30
+STATE_VALUES_MAX: Final = 1 << 40
+"""Largest cache a token and largest state a request: far above any model, and sums stay within 64 bits."""
 
 _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 _Width = Annotated[int, Meta(ge=1, le=1_000_000_000)]
@@ -121,14 +126,20 @@ class KvModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     note: _Text = ""
 
     def __post_init__(self) -> None:
-        """Refuse an unknown type of numbers; msgspec names the place in the file.
+        """Refuse an unknown type of numbers and absurd sizes; msgspec names the place in the file.
 
         Raises
         ------
         ValueError
-            If ``dtype`` is no key of ``DTYPE_BITS``.
+            If ``dtype`` is no key of ``DTYPE_BITS``, or the cache is larger than any model's.
         """
         _check_dtype(self.dtype)
+        if self.bytes_per_token > TOKEN_BYTES_MAX:
+            raise ValueError(
+                f"{self.bytes_per_token:g} bytes a token are too many; at most {TOKEN_BYTES_MAX} are allowed"
+            )
+        if sum(group.count * (group.state or 0) for group in self.layers) > STATE_VALUES_MAX:
+            raise ValueError(f"the states are too large; at most {STATE_VALUES_MAX} numbers are allowed")
 
     @property
     def bytes_per_token(self) -> float:
@@ -204,7 +215,9 @@ def read_kv_models(path: Path) -> tuple[KvModel, ...]:
         raw = msgspec.json.decode(text) if text.lstrip().startswith("{") else tomllib.loads(text)
         models = msgspec.convert(raw, _ModelFile).model
     except (msgspec.MsgspecError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(Fault(str(path), f"{error}; expected [[model]] with name and layers")) from None
+        raise ConfigError(
+            Fault(str(path), f"{one_line(error)}; expected [[model]] with name and layers")
+        ) from None
     names = [name for model in models for name in (model.name, *model.aliases)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -76,8 +76,8 @@ def latency_model(name: str) -> LatencyModel:
 
     A preset (``ark_calibrated``; ``h100_llama3_8b_modern_fa3``, with prefill in chunks as
     ``h100_llama3_8b_modern_fa3/chunk2048``; ``h200_sxm/meta-llama-3-70b/tp4/whole``; ``latency_names`` lists
-    all), fixed times as ``constant:840ms:10ms`` (prefill, first decode step), or ``vidur:FOLDER``, a profile to
-    learn from (``VidurLatency``).
+    all), fixed times as ``constant:840ms:10ms`` (prefill, first decode step), or ``vidur:FOLDER``, a profile
+    to learn from (``VidurLatency``).
 
     Raises
     ------

@@ -7,8 +7,9 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from ark.units import quoted
-from ark.workload.csv_traces import TIME_S_MAX, TOKENS_MAX, Raw
-from ark.workload.faults import Faults
+from ark.workload.arrivals import ARRIVED_S_MAX
+from ark.workload.csv_traces import TOKENS_MAX, Raw
+from ark.workload.faults import Faults, one_line
 from ark.workload.table import ROWS_MAX
 
 BLOCK_TOKENS: Final = 512
@@ -26,7 +27,7 @@ _Hash = int | Annotated[str, Meta(max_length=200)]
 class Row(Struct, frozen=True):
     """One request; other fields are ignored."""
 
-    timestamp: Annotated[float, Meta(ge=0, le=TIME_S_MAX * 1e3)]
+    timestamp: Annotated[float, Meta(ge=0, le=ARRIVED_S_MAX * 1e3)]
     input_length: _Prompt
     output_length: _Tokens
     hash_ids: Annotated[list[_Hash], Meta(max_length=_HASHES_MAX)] | None = None
@@ -84,7 +85,7 @@ def _row(
     try:
         row = decoder.decode(line)
     except (msgspec.MsgspecError, RecursionError) as error:
-        faults.add(_in_words(error, line), line=number)
+        faults.add(f"{quoted(line)}: {one_line(error)}", line=number)
         return None
     blocks = -(-row.input_length // BLOCK_TOKENS)
     if row.hash_ids is not None and len(row.hash_ids) != blocks:
@@ -97,11 +98,6 @@ def _row(
     elif row.hash_ids is None and hashes_needed:
         faults.add("is missing; prefix reuse needs the hashes of all blocks", line=number, column="hash_ids")
     return row
-
-
-def _in_words(error: Exception, line: str) -> str:
-    """Say what msgspec found, in one line that shows the row."""
-    return f"{quoted(line)}: {quoted(str(error))[1:-1]}"
 
 
 def _cached_tokens(rows: list[Row]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

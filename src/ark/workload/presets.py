@@ -1,8 +1,8 @@
 """Workloads without a file: the paper's, and ones drawn from quantile tables of public traces.
 
-A table keeps the distribution of prompt lengths, that of output lengths in each eighth of the prompts, and
-that of the gaps between arrivals. It does not keep what the order of requests says: rates that change over
-minutes, sessions, shared prefixes. ``tools/quantile_tables.py`` makes the tables.
+A table keeps the distribution of prompt lengths, that of output lengths in each equal share of the prompts,
+and that of the gaps between arrivals. It does not keep what the order of requests says: rates that change
+over minutes, sessions, shared prefixes. ``tools/quantile_tables.py`` makes the tables.
 """
 
 from dataclasses import dataclass

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ark.errors import ConfigError
+from ark.workload.arrivals import ARRIVED_S_MAX
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,10 +76,14 @@ class Requests:
         Raises
         ------
         ConfigError
-            If the factor is not a positive, finite number.
+            If the factor is not a positive number, or so large that arrivals come after ``ARRIVED_S_MAX``.
         """
         if not 0 < factor < np.inf:
             raise ConfigError(f"time scale {factor:g} is not a positive number; 0.5 doubles the rate")
+        if not self.arrived_s[-1] <= ARRIVED_S_MAX / factor:
+            raise ConfigError(
+                f"{self.origin}: stretched by {factor:g}, it takes more than {ARRIVED_S_MAX:g} s"
+            )
         return replace(self, arrived_s=self.arrived_s * factor)
 
     def at_rate(self, qps: float) -> "Requests":

@@ -10,7 +10,7 @@ import numpy as np
 
 from ark.units import quoted
 from ark.workload.columns import Floats, Ints, Number, Text, Timestamp, Whole
-from ark.workload.faults import Faults
+from ark.workload.faults import Faults, one_line
 from ark.workload.text_file import read_text
 
 ROWS_MAX: Final = 5_000_000
@@ -120,7 +120,7 @@ class Table:
         try:
             row = next(csv.reader([line], strict=True))
         except csv.Error as error:
-            faults.add(f"{quoted(line)} is no row of a table ({error})", line=number)
+            faults.add(f"{quoted(line)} is no row of a table ({one_line(error)})", line=number)
             return
         if len(row) != len(self.header):
             faults.add(f"{quoted(line)} has {len(row)} cells, the header {len(self.header)}", line=number)

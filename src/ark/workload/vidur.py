@@ -114,6 +114,10 @@ class VidurLatency:
         if chunk_tokens is not None and chunk_tokens < TOKENS_STEP:
             raise ConfigError(f"{chunk_tokens} tokens a chunk are too few; give {TOKENS_STEP} or more")
         profile = read_profile(folder)
+        if chunk_tokens is not None and not profile.prefill_attention.features[:, 0].any():
+            raise ConfigError(
+                f"{folder}: no prefill was profiled with tokens in the cache, so chunks have no time"
+            )
         self.name = f"vidur:{folder}"
         self.origin = f"random forests trained on the profile in {folder.name}"
         self._layers = _layers(folder) if layers is None else layers
@@ -178,7 +182,7 @@ def _fit(terms: Floats, times_ms: Floats) -> Floats:
 
     A profile that does not rise at all is carried on in proportion to the size: never flat.
     """
-    scale = terms.max(axis=0)
+    scale = np.maximum(terms.max(axis=0), 1.0)
     model = _regressor("line")
     known = times_ms > 0
     if not known.any():
