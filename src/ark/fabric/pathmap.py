@@ -179,5 +179,5 @@ def _influence(decisions: list[Decision], paths: int, *, labelled: bool) -> tupl
     if "sport" in fields or (labelled and "flow-label" in fields):
         return Influence.PORT, "the source port decides the path"
     return Influence.NOT_HASHED, (
-        f"no switch on the way hashes the source port (but {', '.join(sorted(fields))}): it does not matter"
+        f"no switch on the way hashes the source port, only {', '.join(sorted(fields))}"
     )

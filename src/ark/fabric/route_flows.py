@@ -6,7 +6,6 @@ selection for all of them that choose among the same links.
 
 from typing import TYPE_CHECKING, Any
 
-from ark.errors import ConfigError
 from ark.fabric.five_tuple import UDP, address_words
 from ark.fabric.hashing.header import Header
 from ark.fabric.roce import DPORT
@@ -53,37 +52,30 @@ def route_flows(
     Raises
     ------
     ConfigError
-        If a flow has no path that is up, its NICs have addresses of two families, or a switch sprays.
+        If a flow has no path that is up, a switch sprays, or ``dest_qps`` is needed.
     """
     import numpy as np  # noqa: PLC0415 - only path maps and many flows need NumPy
 
-    found = np.empty(len(source_nics), dtype=np.int32)
+    if not len(source_nics):
+        return np.empty(0, dtype=np.int32)
     (same,) = (source_nics == target_nics).nonzero()
     if same.size:
         nic = fabric.nics[source_nics[same[0]]]
         fabric.paths(nic, nic)  # says what is wrong with that
-    words = [address_words(nic.address) for nic in fabric.nics]
-    sizes = np.array([len(of_nic) for of_nic in words])
-    if (sizes[source_nics] != sizes[target_nics]).any():
-        raise ConfigError(f"{fabric.name}: some flows run between an IPv4 and an IPv6 address")
-    for size in np.unique(sizes[source_nics]).tolist():
-        (chosen,) = (sizes[source_nics] == size).nonzero()
-        of_nics = np.array([(of_nic * size)[:size] for of_nic in words], dtype=np.uint32)
-        header = Header(
-            tuple(of_nics[source_nics].T),
-            tuple(of_nics[target_nics].T),
-            proto,
-            sports.astype(np.uint32),
-            dports if isinstance(dports, int) else dports.astype(np.uint32),
-            None if dest_qps is None else dest_qps.astype(np.uint32),
-        )
-        journey = _Journey(router(fabric), header.take(chosen), source_nics[chosen], target_nics[chosen])
-        found[chosen] = journey.path_numbers()
-    return found
+    words = np.array([address_words(nic.address) for nic in fabric.nics], dtype=np.uint32)
+    header = Header(
+        tuple(words[source_nics].T),
+        tuple(words[target_nics].T),
+        proto,
+        sports.astype(np.uint32),
+        dports if isinstance(dports, int) else dports.astype(np.uint32),
+        None if dest_qps is None else dest_qps.astype(np.uint32),
+    )
+    return _Journey(router(fabric), header, source_nics, target_nics).path_numbers()
 
 
 class _Journey:
-    """Many flows under way, all of one address family."""
+    """Many flows under way."""
 
     def __init__(self, way: Router, header: Header, sources: "Integers", targets: "Integers") -> None:
         import numpy as np  # noqa: PLC0415 - only path maps and many flows need NumPy
