@@ -103,10 +103,7 @@ def test_one_path_takes_all_ports() -> None:
 def test_a_fabric_that_does_not_hash_the_port_says_so() -> None:
     found = ends_map(leaf_spine(2, 4, 2, hash=HashSpec(fields=("src", "dst", "proto"))))
     assert found.influence is Influence.NOT_HASHED
-    assert (
-        found.reason
-        == "no switch on the way hashes the source port (but dst, proto, src): it does not matter"
-    )
+    assert found.reason == "no switch on the way hashes the source port, only dst, proto, src"
     assert sorted(found.counts) == [0, 0, 0, 16_384]
     assert len(found.missing) == 3
 
