@@ -28,5 +28,11 @@ types: install   ## Strict type check
 test: lint types  ## Lint, types and all tests
 	$(RUN) pytest -n $(PYTEST_WORKERS)
 
+demo: install    ## The paper's experiment and a Mooncake-like workload: result tables and reports in demo-out
+	$(RUN) ark reproduce --quick --out demo-out/paper
+	$(RUN) ark simulate --trace mooncake-conversation --qps 8,14 --schemes ecmp,ark-paper,ark,ideal --seeds 3 \
+	  --out demo-out/mooncake
+	@echo "Open demo-out/paper/report.html and demo-out/mooncake/report.html in a browser."
+
 clean:           ## Remove what make made
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

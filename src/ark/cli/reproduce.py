@@ -86,7 +86,7 @@ def reproduce(
     payload
         Payload bytes of a packet, which decide what share of a link carries payload.
     scale
-        Divide sizes and times of all transfers by this, as the paper's packet-level traces were.
+        Divide sizes and times of all transfers by this.
     release
         Who may free a path under ark-paper: its owner, or any transfer's end (Algorithm 1 read literally).
     json
