@@ -87,7 +87,7 @@ def simulate(
         Requests: a trace file (Mooncake JSONL, Azure, Vidur, BurstGPT or ARK's own CSV) or the name of a
         workload: paper, mooncake-conversation, azure-code, azure-conv.
     flows
-        In place of requests: a table of transfers, id,src,dst,size_bytes,start_ns[,sport,dport,path].
+        In place of requests: a table of transfers (id,src,dst,size_bytes,start_ns and more).
     fabric
         Fabric file (TOML). Default: the paper's, 2 leaves x 4 spines x 8 hosts at 100 Gbit/s.
     prefill, decode
@@ -185,7 +185,8 @@ def _table_path(out: Path, experiment: Experiment, flows: Path | None) -> Path |
         return None
     if flows is None or len(experiment.schemes) > 1 or len(experiment.seeds) > 1:
         raise ConfigError(
-            f"--out: {quoted(str(out))} ends in .csv, which is for --flows with one scheme and one seed; name a folder"
+            f"--out: {quoted(str(out))} ends in .csv, which is for --flows with one scheme and one seed; "
+            "name a folder"
         )
     if out.is_dir() or not out.resolve().parent.is_dir():
         raise ConfigError(

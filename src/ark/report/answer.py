@@ -40,7 +40,7 @@ def answer(runs: Runs, point: Point) -> Answer:
         labels = ", ".join(look(scheme).label for scheme in runs.schemes)
         return Answer(f"{labels} at {point_name(point, runs.load(point))}.", (_NO_BASE,), point)
     if runs.has_ttft:
-        return Answer(_ttft_verdict(runs.saving_max(BASE, point)), _ttft_sentences(runs, point), point)
+        return Answer(_ttft_verdict(runs, point), _ttft_sentences(runs, point), point)
     return Answer(_fct_verdict(runs, point), _fct_sentences(runs, point), point)
 
 
@@ -50,15 +50,22 @@ _NO_BASE = (
 )
 
 
-def _ttft_verdict(saving_max: float) -> str:
-    share = percent(saving_max, 1)
+def _ttft_verdict(runs: Runs, point: Point) -> str:
+    saving_max = runs.saving_max(BASE, point)
     if saving_max < LITTLE:
-        return f"The network is not the problem: a perfect network would save at most {share} of mean TTFT."
-    if saving_max < MUCH:
-        return (
-            f"The network is a small part of it: a perfect network would save at most {share} of mean TTFT."
-        )
-    return f"The network is a large part of it: a perfect network would save at most {share} of mean TTFT."
+        part = "The network is not the problem"
+    else:
+        part = f"The network is a {'small' if saving_max < MUCH else 'large'} part of it"
+    text = f"{part}: a perfect network would save at most {percent(saving_max, 1)} of mean TTFT"
+    if "ark" in runs.schemes:
+        text += f"; ARK saves {percent(runs.reduction('ark', point, 'ttft_mean_s').value, 1)}"
+    return f"{text}."
+
+
+def _at(runs: Runs, point: Point) -> str:
+    if point is None:
+        return f"At the traffic's own times (load {runs.load(point):.2f})"
+    return f"At {point_name(point, runs.load(point))}"
 
 
 def _ttft_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
@@ -67,7 +74,7 @@ def _ttft_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
     shares = {name: part_s / total_s for name, part_s in parts.items()}
     waiting = f", {percent(shares['queue'])} waiting for a prefill GPU" if shares["queue"] >= 0.005 else ""
     made_of = (
-        f"At {point_name(point, runs.load(point))} under ECMP the first token comes after "
+        f"{_at(runs, point)} under ECMP the first token comes after "
         f"{format_time(total_s)} on average: {percent(shares['prefill'])} of it is prefill{waiting}, "
         f"{percent(shares['alone'])} the bytes of the KV cache at line rate, and {percent(shares['shared'])} "
         f"waiting because transfers share links. Only that last part is the network's to save."
