@@ -146,6 +146,7 @@ def test_files_that_are_no_flow_tables(text: str, message: str, file: Path) -> N
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=20)
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(
         st.tuples(

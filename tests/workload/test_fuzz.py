@@ -16,6 +16,8 @@ from ark.workload import FORMATS, load_requests, read_flows
 from ark.workload.kv import read_kv_models
 from ark.workload.vidur_profile import LINEAR_OPERATIONS, read_profile
 
+pytestmark = pytest.mark.slow
+
 Reader = Callable[[Path], object]
 
 HEADERS = [

@@ -13,6 +13,8 @@ from ark.workload import latency_model
 from ark.workload.vidur import VidurLatency
 from ark.workload.vidur_profile import LINEAR_OPERATIONS
 
+pytestmark = pytest.mark.slow  # loading scikit-learn alone takes seconds
+
 PROFILE = "latency/h100_synth/meta-llama/Meta-Llama-3-8B"
 
 # Sums of Vidur's random forests over this profile in milliseconds (latency_fits.json, h100_sxm, one worker).
@@ -49,14 +51,12 @@ def h100() -> VidurLatency:
     return VidurLatency(shared_data(PROFILE))
 
 
-@pytest.mark.slow
 def test_sums_are_those_of_vidurs_own_forests(h100: VidurLatency) -> None:
     prefill_ms = h100.prefill_s(list(WHOLE_MS)) * 1e3
     np.testing.assert_allclose(prefill_ms, list(WHOLE_MS.values()), rtol=0.03)
     np.testing.assert_allclose(h100.decode1_s(list(DECODE_MS)) * 1e3, list(DECODE_MS.values()), rtol=0.005)
 
 
-@pytest.mark.slow
 def test_chunks_are_summed() -> None:
     pytest.importorskip("sklearn")
     model = VidurLatency(shared_data(PROFILE), chunk_tokens=512)
@@ -66,14 +66,12 @@ def test_chunks_are_summed() -> None:
     assert bool(np.all(np.diff(times) >= 0))
 
 
-@pytest.mark.slow
 def test_times_never_fall(h100: VidurLatency) -> None:
     lengths = np.arange(1, 150_000, 13)
     assert bool(np.all(np.diff(h100.prefill_s(lengths)) >= 0))
     assert bool(np.all(np.diff(h100.decode1_s(lengths)) >= 0))
 
 
-@pytest.mark.slow
 def test_beyond_the_profile_times_go_on_as_they_rose(h100: VidurLatency) -> None:
     """The profile ends at 65,536 tokens; from there the time is a polynomial that meets it."""
     assert h100.prefill_s(65_544) == pytest.approx(h100.prefill_s(65_536), rel=0.01)
@@ -83,7 +81,6 @@ def test_beyond_the_profile_times_go_on_as_they_rose(h100: VidurLatency) -> None
     assert np.diff(contexts)[1] == pytest.approx(2 * np.diff(contexts)[0], rel=0.01)
 
 
-@pytest.mark.slow
 def test_known_times_are_found_again(tmp_path: Path) -> None:
     model = VidurLatency(write_profile(tmp_path / "p"), layers=2)
     sizes = np.array([8.0, 512.0, 1000.0])
@@ -95,7 +92,6 @@ def test_known_times_are_found_again(tmp_path: Path) -> None:
     assert model.prefill_s(np.array([[8, 16], [24, 32]])).shape == (2, 2)
 
 
-@pytest.mark.slow
 def test_a_flat_profile_does_not_stay_flat_for_ever(tmp_path: Path) -> None:
     model = VidurLatency(write_profile(tmp_path / "p", flat=True), layers=2)
     inside, end, beyond = model.prefill_s([100, 1024, 10_240])
@@ -103,7 +99,6 @@ def test_a_flat_profile_does_not_stay_flat_for_ever(tmp_path: Path) -> None:
     assert beyond == pytest.approx(10 * end)
 
 
-@pytest.mark.slow
 def test_the_folders_name_tells_the_layers(tmp_path: Path) -> None:
     folder = write_profile(tmp_path / "Meta-Llama-3-8B")
     named = latency_model(f"vidur:{folder}")
