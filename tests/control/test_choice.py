@@ -60,7 +60,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.sampled_from([1, 50, 400])), min_size=24,
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from([100, 200, 400])), min_size=24,
              max_size=24),
     st.integers(0, 10**6),
 )  # fmt: skip

@@ -216,6 +216,20 @@ def test_a_row_that_was_in_the_table_makes_nobody_decide_again() -> None:
     assert mine.counters.conflicts == 0
 
 
+def test_a_move_is_the_newest_of_our_assignments() -> None:
+    """Races look at our assignments newest first, so their order must be that of their stamps."""
+    mine, known = decider(spines=2, hold_ns=1_000)
+    path = mine.flow_arrived(10, 500, 1, 0, 1, BIG).paths[0]
+    assert mine.flow_arrived(10, 501, 2, 0, 1, BIG).paths == (1 - path,)
+    hear(mine, known, rival(path, 502))
+    hear(mine, known, rival(path, 499, flow=1), stamp=600)  # three on its path, one on the other
+    row = known.table.get(ME, 1)
+    assert row is not None
+    assert (row.paths, row.stamp) == ((1 - path,), 600)
+    (loser,) = mine.losers(Change(None, rival(1 - path, 550, flow=9)))
+    assert loser.flow == 1
+
+
 def test_a_pending_transfer_stays_where_moving_would_not_help() -> None:
     mine, known = decider(spines=2, hold_ns=1_000)
     path = mine.flow_arrived(10, 500, 1, 0, 1, BIG).paths[0]

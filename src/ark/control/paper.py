@@ -136,7 +136,7 @@ class FirstFree:
         old, new = change
         if new is None or new.fallback:
             return False
-        return old is None or old.fallback or old.stamp != new.stamp
+        return old is None or old.stamp != new.stamp
 
     def contests(self, own: Row, row: Row) -> bool:
         """Whether both claim one path."""
