@@ -1,0 +1,128 @@
+"""An ``ark.fabric`` as the packet kernel sees it: a network of numbered links, and routes over it.
+
+For a scheme that pools the spines, all switches that a leaf leads to are one, and all uplinks of a leaf one
+link of the summed rate. A NIC with several ports is as many NICs here: each port has its own queue pairs.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from ark.errors import SimulationError
+from ark.fabric.five_tuple import FiveTuple
+from ark.fabric.parts import Nic
+from ark.fabric.route import route
+from ark.fabric.topology import Fabric
+from ark.sim.packet.network import Network
+
+Ends = tuple[int, int, int, int]
+"""Source switch, target switch, source NIC, target NIC of a link; -1 for none."""
+POOL: Final = 0
+"""The switch that stands for all spines."""
+
+
+class PacketWiring:
+    """The network of one fabric, and the routes between its NICs."""
+
+    def __init__(self, fabric: Fabric, *, pooled: bool) -> None:
+        self._fabric = fabric
+        self._pooled = pooled
+        self._spines = {name: number for number, name in enumerate(fabric.spines)}
+        self._group = _groups(fabric) if pooled else []
+        self.network = self._pooled_network() if pooled else self._plain_network()
+
+    def route(self, source: Nic, target: Nic, number: int) -> tuple[int, ...]:
+        """Links of path ``number``, which must be up."""
+        if self._pooled:
+            return self._pooled_route(source, target)
+        for path in self._fabric.paths(source, target):
+            if path.index == number:
+                return path.links
+        raise SimulationError(f"path {number} from {source.name} to {target.name} is not up")
+
+    def back(self, source: Nic, target: Nic, sport: int, dport: int) -> tuple[int, ...]:
+        """Links over which the fabric's own hash sends the ACKs of a flow from ``source`` to ``target``."""
+        if self._pooled:
+            return self._pooled_route(target, source)
+        there = FiveTuple(source.address, target.address, sport, dport)
+        return route(self._fabric, there.reversed(), target, source).links
+
+    def spine(self, source: Nic, target: Nic, number: int) -> int:
+        """Place in ``Fabric.spines`` of the one spine on a path; -1 where there is not exactly one."""
+        if not self._pooled:
+            for path in self._fabric.paths(source, target):
+                if path.index == number and path.spine is not None:
+                    return self._spines[path.spine]
+        return -1
+
+    def _plain_network(self) -> Network:
+        fabric = self._fabric
+        switches = {switch.name: number for number, switch in enumerate(fabric.switches)}
+        ends: list[Ends] = []
+        ports: dict[tuple[str, str], list[int]] = {}
+        count = 0
+        for link in fabric.links:  # the k-th port of a NIC towards a switch is one, in and out
+            if link.source in switches and link.target in switches:
+                ends.append((switches[link.source], switches[link.target], -1, -1))
+                continue
+            outward = link.target in switches
+            nic, switch = (link.source, link.target) if outward else (link.target, link.source)
+            side = ports.setdefault((nic, switch if outward else f"{switch} in"), [])
+            other = ports.setdefault((nic, f"{switch} in" if outward else switch), [])
+            if len(side) < len(other):
+                port = other[len(side)]
+            else:
+                port, count = count, count + 1
+            side.append(port)
+            ends.append((-1, switches[switch], port, -1) if outward else (switches[switch], -1, -1, port))
+        rates = list(fabric.link_rates_bps)
+        return _network(len(switches), count, ends, rates, [link.delay_ns for link in fabric.links])
+
+    def _pooled_network(self) -> Network:
+        fabric, group = self._fabric, self._group
+        nics, groups = len(fabric.nics), len(group)
+        delay = max(link.delay_ns for link in fabric.links)
+        rates = list(fabric.link_rates_bps)
+        ends: list[Ends] = [(-1, 1 + group[nic.attachment], nic.index, -1) for nic in fabric.nics]
+        ends += [(1 + group[nic.attachment], -1, -1, nic.index) for nic in fabric.nics]
+        ends += [(1 + number, POOL, -1, -1) for number in range(groups)]
+        ends += [(POOL, 1 + number, -1, -1) for number in range(groups)]
+        leaf_of = {
+            switch: group[number] for number, at in enumerate(fabric.attachments) for switch in at.live
+        }
+        up, down = [0] * groups, [0] * groups
+        for link in fabric.links:
+            source, target = leaf_of.get(link.source), leaf_of.get(link.target)
+            if source != target and fabric.is_fabric_link(link.index):
+                if source is not None:
+                    up[source] += rates[link.index]
+                if target is not None:
+                    down[target] += rates[link.index]
+        pipes = [sum(rates[out] for out, _ in fabric.ports(nic)) for nic in fabric.nics]
+        pipes += [sum(rates[into] for _, into in fabric.ports(nic)) for nic in fabric.nics]
+        pipes += [max(rate, 1) for rate in (*up, *down)]
+        return _network(1 + groups, nics, ends, pipes, [delay] * len(ends))
+
+    def _pooled_route(self, source: Nic, target: Nic) -> tuple[int, ...]:
+        nics, groups = len(self._fabric.nics), len(self._group)
+        first, last = self._group[source.attachment], self._group[target.attachment]
+        if first == last:
+            return (source.index, nics + target.index)
+        return (source.index, 2 * nics + first, 2 * nics + groups + last, nics + target.index)
+
+
+def _network(switches: int, nics: int, ends: list[Ends], rates: list[int], delays: list[int]) -> Network:
+    source_switch, target_switch, source_nic, target_nic = np.array(ends, np.int64).reshape(-1, 4).T
+    # A link that is down has no rate; no route leads over it.
+    rate = np.maximum(np.array(rates, np.int64), 1)
+    delay = np.array(delays, np.int64)
+    return Network(switches, nics, source_switch, target_switch, source_nic, target_nic, rate, delay)
+
+
+def _groups(fabric: Fabric) -> list[int]:
+    """For each attachment the first one that shares a switch with it."""
+    first: dict[str, int] = {}
+    return [
+        min(first.setdefault(switch, number) for switch in attachment.switches)
+        for number, attachment in enumerate(fabric.attachments)
+    ]
