@@ -6,5 +6,6 @@ returns, and answers clients over a Unix socket. Imports asyncio, and of ARK onl
 """
 
 from ark.agent.config import AgentConfig, load_config
+from ark.agent.daemon import Agent
 
-__all__ = ["AgentConfig", "load_config"]
+__all__ = ["Agent", "AgentConfig", "load_config"]

@@ -19,6 +19,9 @@ COMMANDS: Final = {
     "simulate": "Say what ARK would gain on your own requests, transfers and fabric.",
     "path": "Predict, pick and map the paths that source ports lead to.",
     "fabric": "Check a fabric file, show what it means, or print its schema.",
+    "agent": "Run this host's agent, or check its configuration.",
+    "status": "Show what this host's agent knows: peers, transfers, reservations, links.",
+    "top": "Show switches, links and transfers of this host's agent live.",
 }
 """Every subcommand with the line that ``ark --help`` shows; the module ``ark.cli.NAME`` has its ``app``."""
 

@@ -1,0 +1,117 @@
+"""Source ports for paths: path maps made in a thread of their own, and which of their ports are in use."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+from ark.client.messages import Lane
+from ark.fabric import Fabric, Nic, PathMap, path_map
+from ark.fabric.pathmap import Influence
+from ark.fabric.roce import DPORT, SPORTS, flow_label_of_sport
+
+MAPS_MAX: Final = 4096
+"""Path maps kept, about 10 KB each. Full: those that nobody uses are forgotten."""
+
+UDP: Final = 17
+
+
+class Way(NamedTuple):
+    """What a path map is for."""
+
+    source: int
+    target: int
+    dport: int
+    proto: int
+
+
+class Ports:
+    """The source ports of one way, and how many transfers and lanes use each.
+
+    Two transfers at once to one peer get different ports as long as their path has some: connections of equal
+    five-tuples would collide, and queue pairs of equal ports share a congestion window in some NICs.
+    """
+
+    def __init__(self, map_: PathMap) -> None:
+        self.map = map_
+        self.users = 0
+        self._used = {path: [0] * len(map_.ports(path)) for path in map_.paths}
+
+    @property
+    def steers(self) -> bool:
+        """Whether the source port decides the path."""
+        return self.map.influence is Influence.PORT
+
+    def take(self, path: int) -> Lane:
+        """The lane over a path, with the port least in use; without a port where none leads there."""
+        self.users += 1
+        used = self._used.get(path)
+        if not used:
+            return Lane(path)
+        place = used.index(min(used))
+        used[place] += 1
+        port = self.map.ports(path)[place]
+        return Lane(path, port, flow_label_of_sport(port) if self.map.proto == UDP and port in SPORTS else 0)
+
+    def claim(self, lane: Lane) -> Lane:
+        """Count a lane that is in use already."""
+        self.users += 1
+        ports = self.map.ports(lane.path)
+        if lane.source_port in ports:
+            self._used[lane.path][ports.index(lane.source_port)] += 1
+        return lane
+
+    def give(self, lane: Lane) -> None:
+        """A lane is free again."""
+        self.users -= 1
+        ports = self.map.ports(lane.path)
+        if lane.source_port in ports:
+            self._used[lane.path][ports.index(lane.source_port)] -= 1
+
+
+class PortBook:
+    """The ports of every way in use, made by a thread so that nobody else waits."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._ways: dict[Way, Ports] = {}
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="ark-path-maps")
+        self.made = 0
+
+    def __len__(self) -> int:
+        return len(self._ways)
+
+    def ready(self, way: Way) -> Ports | None:
+        """The ports of a way, if they are there already."""
+        return self._ways.get(way)
+
+    def make(self, way: Way, then: Callable[["Future[PathMap]"], None]) -> None:
+        """Make a map; ``then`` is called in the worker's thread and hands over to ``made_one``."""
+        self._worker.submit(self._map, way).add_done_callback(then)
+
+    def made_one(self, way: Way, map_: PathMap) -> Ports:
+        """Keep a new map (in the loop's thread)."""
+        found = self._ways.get(way)
+        if found is not None:
+            return found
+        self.made += 1
+        if len(self._ways) >= MAPS_MAX:
+            self._ways = {known: ports for known, ports in self._ways.items() if ports.users}
+        ports = Ports(map_)
+        if len(self._ways) < MAPS_MAX:
+            self._ways[way] = ports
+        return ports
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def _map(self, way: Way) -> PathMap:
+        nics = self._fabric.nics
+        return path_map(
+            self._fabric, nics[way.source], nics[way.target], dport=way.dport, proto=way.proto, ports=SPORTS
+        )
+
+
+def default_way(source: Nic, target: Nic) -> Way:
+    """The way of RoCE between two NICs."""
+    return Way(source.index, target.index, DPORT, UDP)

@@ -1,0 +1,73 @@
+"""A record of finished transfers as a flow table, which ``ark simulate --flows`` can run again.
+
+Lines wait in memory and are written by a thread, so that no client waits for a disk.
+"""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from ark.agent.service import Served
+from ark.client.messages import Lanes
+
+HEADER: Final = "id,src,dst,size_bytes,start_ns,sport,dport,path,proto,kind,end_ns\n"
+
+LINES_MAX: Final = 100_000
+"""Lines that wait for the disk, about 10 MB. Full: further ones are dropped and counted."""
+
+WRITE_LINES: Final = 256
+"""Lines that are enough for a write; fewer are written with the next ones, or at the end."""
+
+
+class Record:
+    """Writes transfers to a CSV file, behind what it holds already.
+
+    Raises
+    ------
+    OSError
+        If the file can't be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.dropped = 0
+        self.written = 0
+        self._file = path.open("a")
+        if self._file.tell() == 0:
+            self._file.write(HEADER)
+        self._lines: list[str] = []
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ark-record")
+        self._writing: Future[None] | None = None
+
+    def finished(self, served: Served, epoch: int) -> None:
+        """Take in a transfer that is over."""
+        request = served.request
+        if isinstance(request, Lanes):
+            return
+        if len(self._lines) >= LINES_MAX:
+            self.dropped += 1
+            return
+        pair = served.pair
+        ports = ";".join(str(lane.source_port) for lane in served.lanes if lane.source_port)
+        paths = ";".join(map(str, served.paths))
+        self._lines.append(
+            f"{epoch}.{served.flow},{pair.source.name},{pair.target.name},{request.size_bytes},{served.began_ns},"
+            f"{ports},{request.dport},{paths},{request.proto},{served.kind},{time.time_ns()}\n"
+        )
+        if len(self._lines) >= WRITE_LINES and (self._writing is None or self._writing.done()):
+            self._writing = self._writer.submit(self._write, self._take())
+
+    def close(self) -> None:
+        """Write the rest and close the file."""
+        self._writer.submit(self._write, self._take()).result()
+        self._writer.shutdown()
+        self._file.close()
+
+    def _take(self) -> list[str]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def _write(self, lines: list[str]) -> None:
+        self._file.writelines(lines)
+        self._file.flush()
+        self.written += len(lines)
