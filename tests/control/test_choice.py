@@ -113,6 +113,13 @@ def test_among_equal_flows_fewer_bytes_win() -> None:
     assert {pick.pick(request(rotation=rotation)).paths for rotation in range(4)} == {(1,)}
 
 
+def test_on_links_of_different_rates_the_own_bytes_count_too() -> None:
+    """1 of 100 and 2 of 200 Gbit/s are equal; 1000 bytes take longer on the first than 1900 on the second."""
+    rates = (100 * GBPS, 200 * GBPS) * 4
+    pick, _ = chooser(Clos(2, 2, rates), row((1,), size_bytes=900))
+    assert {pick.pick(request(rotation=rotation)).paths for rotation in range(4)} == {(1,)}
+
+
 def test_among_equals_the_rotation_decides() -> None:
     pick, _ = chooser(Clos(2, 4), row((1,)))
     assert [pick.pick(request(rotation=rotation)).paths[0] for rotation in range(8)] == [0, 2, 2, 3] * 2

@@ -1,4 +1,3 @@
-import tracemalloc
 from dataclasses import asdict
 from typing import Literal
 
@@ -178,20 +177,26 @@ def test_without_lag_nobody_ever_loses_a_race() -> None:
 
 
 @pytest.mark.slow
-def test_memory_is_live_rows_and_the_changes_in_flight() -> None:
-    fleet = Fleet(Clos(4, 4), hosts=64, policy="ark", lag_ns=1000)
-    tracemalloc.start()
-    sizes = []
-    for flow in range(4000):
+@pytest.mark.parametrize("policy", ["ark", "paper"])
+def test_memory_is_live_rows_and_the_changes_in_flight(policy: Literal["ark", "paper"]) -> None:
+    """After any number of transfers only 50 live ones and the changes of the last 10 steps are held."""
+    fleet = Fleet(Clos(4, 4), hosts=64, policy=policy, lag_ns=1000, hold_ns=500)
+    for flow in range(1000):
         now_ns = flow * 100
+        fleet.tick(now_ns)
         fleet.flow_arrived(now_ns, flow % 64, flow, flow % 4, (flow + 1) % 4, BIG, 0)
         if flow >= 50:
             fleet.flow_completed(now_ns, (flow - 50) % 64, flow - 50)
-        assert len(fleet) <= 2 * 10 + 2
-        if flow in (1999, 3999):
-            sizes.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    assert sizes[1] < 1.05 * sizes[0]
+        in_flight = len(fleet)
+        assert in_flight <= 10 * 5
+        assert len(list(fleet.rows())) <= 50 + in_flight
+        assert sum(map(len, fleet._overlays.values())) <= in_flight
+        assert all(fleet._overlays.values())
+        assert len(fleet._holds) <= 5 + 1
+        for decider in fleet._deciders:
+            assert len(decider._assigned) == len(decider) <= 2
+            assert len(decider._deadlines) <= 2
+            assert not decider.history
 
 
 def test_the_seed_changes_the_order_of_equal_paths_only() -> None:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from ark.control.decider import Decider
@@ -204,7 +205,7 @@ class Fleet:
         while self._log and self._log[0].at_ns + self._lag_ns == now_ns:
             batch.append(self._log.popleft())
         # Whoever chose without seeing a row did so after it, or at the same instant: in the batch or the log.
-        unseen = [entry for entry in (*batch, *self._log) if entry.row is not None]
+        unseen = [entry for entry in chain(batch, self._log) if entry.row is not None]
         for entry in batch:
             change = self._table.write((entry.host, entry.flow), entry.row)
             overlay = self._overlays.get(entry.host)
