@@ -131,9 +131,9 @@ class Cluster:
             self.at(transfer.start_ns, self._arrive, Client(transfer, number))
         for fault in self.schedule.faults:
             self.at(fault.start_ns, self._break, fault)
-        cloned = self.schedule.open_membership and any(
-            fault.kind == "clone" for fault in self.schedule.faults
-        )
+        # Where a host hears its own clone, it does not steer for a while after the clone's end.
+        hears_clone = self.schedule.open_membership or self.schedule.by_leaf
+        cloned = hears_clone and any(fault.kind == "clone" for fault in self.schedule.faults)
         self._play(FAULTY_NS + QUIET_NS + (CLONE_NS if cloned else 0))
         self._agree()
         for machine in self.machines:

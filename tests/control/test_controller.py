@@ -1,0 +1,161 @@
+"""The controller: rules 6, 9, 14, 15 and 10 as one machine, and that it says why."""
+
+import pytest
+from tests.control.rig import ADDRESSES, SIZE, WALL_NS, A, B, C, Wires, acquainted, controller, datagram
+
+from ark.control import controller as controller_module
+from ark.control.decision import Event, Kind
+from ark.control.reports import Trouble
+from ark.control.rows import State
+from ark.errors import ConfigError, LocalProtocolError
+
+
+def test_a_transfer_is_answered_announced_and_withdrawn() -> None:
+    wires = acquainted(A, B, C)
+    one = wires.hosts[A]
+    answer = wires.arrive(A, 7).decisions[0]
+    assert (answer.kind, answer.event, len(answer.paths)) == (Kind.STEERED, Event.ASSIGNED, 1)
+    wires.deliver()
+    assert wires.rows(B, A) == wires.rows(C, A) == {7}
+    other = wires.arrive(B, 7).decisions[0]
+    assert other.paths != answer.paths
+    wires.wait(2_000_000)
+    wires.follow(A, one.segment_ended(wires.now, WALL_NS + wires.now, 7, SIZE // 2))
+    wires.wait(2_000_000)
+    row = wires.hosts[B].view.table.get(A, 7)
+    assert row is not None
+    assert (row.size_bytes, row.paths) == (SIZE // 2, answer.paths)
+    wires.follow(A, one.flow_completed(wires.now, WALL_NS + wires.now, 7))
+    wires.wait(2_000_000)
+    assert not wires.rows(B, A)
+
+
+def test_choices_are_blind_until_half_of_the_peers_are_heard() -> None:
+    wires = Wires({A: controller(A)})
+    assert wires.arrive(A, 1).decisions[0].kind is Kind.BLIND
+    wires = acquainted(A, B)
+    assert wires.arrive(A, 1).decisions[0].kind is Kind.STEERED
+    wires.wait(4_000_000_000, lost=True)
+    assert wires.arrive(A, 2).decisions[0].kind is Kind.BLIND
+
+
+def test_a_transfer_reserved_ahead_starts_or_expires() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    for flow in (1, 2):
+        wires.follow(A, one.flow_arrived(wires.now, WALL_NS + wires.now, flow, 0, 1, SIZE, ahead=True))
+    started = wires.follow(A, one.flow_started(wires.now, WALL_NS + wires.now, 1))
+    assert started.decisions[0].event is Event.STARTED
+    wires.wait(1_000_000)
+    row = wires.hosts[B].view.table.get(A, 1)
+    assert row is not None
+    assert row.state is State.ACTIVE
+    wires.wait(31_000_000_000)
+    assert not wires.rows(B, A)
+
+
+def test_a_transfer_whose_client_forgot_it_leaks_and_its_end_is_still_understood() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    wires.arrive(A, 7)
+    wires.wait(2_000_000_000)
+    wires.follow(A, one.segment_ended(wires.now, WALL_NS, 7, SIZE // 2))
+    wires.wait(2_000_000_000)
+    assert wires.rows(A, A) == {7}
+    wires.wait(2_000_000_000)
+    assert not wires.rows(A, A)
+    assert not wires.rows(B, A)
+    assert Trouble.LEAK in {report.trouble for report in wires.reports}
+    events = [
+        wires.follow(A, one.flow_started(wires.now, WALL_NS, 7)).decisions[0],
+        wires.follow(A, one.segment_ended(wires.now, WALL_NS, 7, 5)).decisions[0],
+        wires.follow(A, one.flow_completed(wires.now, WALL_NS, 7)).decisions[0],
+    ]
+    assert [one.event for one in events] == [Event.STARTED, Event.RENEWED, Event.RELEASED]
+    assert {one.kind for one in events} == {Kind.UNMANAGED}
+    with pytest.raises(LocalProtocolError):
+        one.flow_completed(wires.now, WALL_NS, 7)
+
+
+def test_nothing_is_steered_while_another_uses_our_id() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    wires.give(A, datagram(A, epoch=500), "10.0.0.99")
+    for answer in (
+        wires.arrive(A, 7).decisions[0],
+        wires.follow(A, one.flow_resumed(wires.now, WALL_NS, 8, 0, 1, SIZE, (2,))).decisions[0],
+    ):
+        assert (answer.kind, answer.paths, answer.announce) == (Kind.UNMANAGED, (), None)
+    with pytest.raises(LocalProtocolError, match="arrived already"):
+        wires.arrive(A, 7)
+    wires.wait(31_000_000_000)
+    assert wires.arrive(A, 9).decisions[0].kind is Kind.STEERED
+
+
+def test_transfers_beyond_what_a_host_may_announce_go_unmanaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_module, "ROWS_MAX", 2)
+    monkeypatch.setattr(controller_module, "LET_GO_MAX", 2)
+    wires = acquainted(A, B)
+    kinds = [wires.arrive(A, flow).decisions[0].kind for flow in range(1, 6)]
+    assert kinds == [Kind.STEERED] * 2 + [Kind.UNMANAGED] * 3
+    with pytest.raises(LocalProtocolError):
+        wires.hosts[A].flow_completed(wires.now, WALL_NS, 3)
+    assert wires.hosts[A].flow_completed(wires.now, WALL_NS, 5).decisions[0].event is Event.RELEASED
+
+
+def test_after_a_restart_running_transfers_are_registered_on_the_same_paths() -> None:
+    wires = acquainted(A, B)
+    paths = wires.arrive(A, 7).decisions[0].paths
+    wires.deliver()
+    wires.hosts[A] = controller(A, epoch=200, now=wires.now)
+    answer = wires.follow(A, wires.hosts[A].flow_resumed(wires.now, WALL_NS, 1, 0, 1, SIZE, paths)).decisions[
+        0
+    ]
+    assert (answer.paths, answer.kind) == (paths, Kind.STEERED)
+    wires.wait(1_000_000_000)
+    assert [(row.epoch, row.flow, row.paths) for row in wires.hosts[B].view.table] == [(200, 1, paths)]
+
+
+def test_a_decision_can_be_traced_to_the_datagram_that_caused_it() -> None:
+    wires = acquainted(A, B)
+    one, other = wires.hosts[A], wires.hosts[B]
+    early = other.flow_arrived(wires.now, WALL_NS, 1, 0, 1, SIZE, ahead=True)
+    paths = early.decisions[0].paths
+    for flow in range(1, 9):
+        mine = one.flow_arrived(wires.now, WALL_NS + 9, flow, 0, 1, SIZE, ahead=True)
+        if mine.decisions[0].paths == paths:
+            break
+    for send in early.sends:
+        wires.follow(A, one.message_received(wires.now, WALL_NS, send.data, ADDRESSES[B]))
+    reasons = one.why(flow)
+    assert reasons[0].outcome.name == "flow_arrived"
+    assert reasons[0].occurrence is not None
+    assert reasons[0].occurrence.name == "flow_arrived"
+    lost = [reason for reason in reasons if reason.outcome.rival is not None]
+    assert lost
+    for reason in lost:
+        assert reason.occurrence is not None
+        assert (reason.occurrence.name, reason.occurrence.source) == ("message_received", ADDRESSES[B])
+
+
+def test_by_leaf_a_host_counts_rows_on_the_links_it_hears_of_and_no_others() -> None:
+    wires = Wires({host: controller(host, leaves=True) for host in (A, B)})
+    wires.wait(1_000_000_000)
+    path = wires.arrive(A, 7).decisions[0].paths[0]
+    wires.deliver()
+    assert {row.flow for row in wires.hosts[B].view.table} == {7, 7 | 1 << 62}
+    loads = wires.hosts[B].view.loads
+    own = wires.hosts[A].view.loads
+    assert loads is not None
+    assert own is not None
+    assert loads.flows == own.flows
+    assert wires.arrive(B, 1).decisions[0].paths[0] != path
+    wires.follow(A, wires.hosts[A].flow_completed(wires.now, WALL_NS, 7))
+    wires.wait(1_000_000_000)
+    assert {row.flow for row in wires.hosts[B].view.table} == {1}
+
+
+def test_the_papers_policy_needs_all_rows() -> None:
+    with pytest.raises(ConfigError, match="must hear all rows"):
+        controller(A, policy="paper", leaves=True)
+    assert controller(A, policy="paper").view.claims is not None
