@@ -19,6 +19,9 @@ from ark.sim.flow.engine import FlowEngine
 from ark.sim.flow.model import FlowModel
 from ark.sim.flow.wiring import Wiring
 from ark.sim.offered import transfers_of
+from ark.sim.packet.engine import PacketEngine
+from ark.sim.packet.settings import PacketSettings, describe
+from ark.sim.packet.settings import preset as packet_preset
 from ark.sim.results import RunResult, Ttft
 from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions, check_schemes, make_scheme
 from ark.sim.schemes.scheme import Transfer
@@ -51,6 +54,10 @@ def _paper_latency() -> LatencyModel:
     return latency_model(LATENCY_DEFAULT)
 
 
+def _simai() -> PacketSettings:
+    return packet_preset("simai")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """All that decides what comes out; it can be pickled. Without arguments it is the paper's, at QPS 25.
@@ -73,6 +80,8 @@ class Experiment:
         How TTFT is made (``ark.sim.serving``); ``layers`` > 1 sends KV layers while later ones are computed.
     flow_model
         Goodput and base latency of the flow-level engine.
+    packet
+        The constants of the packet-level engine.
     scale
         Sizes and times of the transfers are divided by it; TTFT is in full size nevertheless.
     """
@@ -89,6 +98,7 @@ class Experiment:
     ttft: TtftModel = "additive"
     layers: int = 1
     flow_model: FlowModel = field(default_factory=FlowModel)
+    packet: PacketSettings = field(default_factory=_simai)
     scale: float = 1.0
 
     def check(self) -> None:
@@ -104,8 +114,10 @@ class Experiment:
             check_schemes(self.schemes)
         except ConfigError as error:
             faults += error.faults
-        if self.engine != "flow":
-            faults.append(Fault("engine", f'"{self.engine}" is not built yet; there is flow'))
+        if self.engine not in {"flow", "packet"}:
+            faults.append(Fault("engine", f'"{self.engine}" is not known; there are flow and packet'))
+        if self.engine == "packet" and self.layers > 1:
+            faults.append(Fault("layers", "the packet engine sends a transfer as a whole; leave them out"))
         if self.ttft not in {"additive", "fifo"}:
             faults.append(Fault("ttft", f'"{self.ttft}" is not known; there are additive and fifo'))
         if not 1 <= self.layers <= LAYERS_MAX:
@@ -159,6 +171,7 @@ class Experiment:
                 **msgspec.to_builtins(self.flow_model),
                 "goodput": self.flow_model.goodput_share,
             },
+            **({"packet": describe(self.packet)} if self.engine == "packet" else {}),
             "scale": self.scale,
         }
 
@@ -188,7 +201,10 @@ def run_point(experiment: Experiment, scheme: str, qps: float | None, seed: int)
     transfers = transfers_of(traffic.flows, fabric)
     chosen = make_scheme(scheme, fabric, experiment.options, transfers=transfers, seed=seed)
     layers = None if traffic.serving is None else layers_of(traffic.serving, experiment.scale)
-    outcome = FlowEngine(fabric, transfers, chosen, experiment.flow_model, layers).run()
+    if experiment.engine == "packet":
+        outcome = PacketEngine(fabric, transfers, chosen, experiment.packet, seed=seed).run()
+    else:
+        outcome = FlowEngine(fabric, transfers, chosen, experiment.flow_model, layers).run()
     served = None
     if traffic.serving is not None:
         alone_ns = _alone_ns(fabric, experiment.flow_model, transfers)
