@@ -7,6 +7,7 @@ from ark.control import controller as controller_module
 from ark.control.decision import Event, Kind
 from ark.control.reports import Trouble
 from ark.control.rows import State
+from ark.control.wire import Drop, Put
 from ark.errors import ConfigError, LocalProtocolError
 
 
@@ -159,3 +160,17 @@ def test_the_papers_policy_needs_all_rows() -> None:
     with pytest.raises(ConfigError, match="must hear all rows"):
         controller(A, policy="paper", leaves=True)
     assert controller(A, policy="paper").view.claims is not None
+
+
+def test_by_leaf_rows_of_a_wrong_subject_never_count_and_halves_end_each_by_its_own_subject() -> None:
+    wires = Wires({host: controller(host, leaves=True) for host in (A, B)})
+    wires.wait(1_000_000_000)
+    wires.arrive(A, 7, size_bytes=10**13)
+    wires.wait(10_000_000)
+    put = Put(9, 1, (2,), 1, 0, SIZE, WALL_NS, fallback=False, moves=0)
+    wires.give(B, datagram(A, put, subject="up.0", first_seq=2), ADDRESSES[A])
+    assert {row.flow for row in wires.hosts[B].view.table} == {7, 7 | 1 << 62}
+    assert wires.hosts[B].replica._rows.misfits == 1
+    for subject, left in (("down.1", {7}), ("up.0", set())):
+        wires.give(B, datagram(A, Drop(7), subject=subject, first_seq=3, number=2000), ADDRESSES[A])
+        assert {row.flow for row in wires.hosts[B].view.table} == left

@@ -104,6 +104,7 @@ def test_a_late_put_is_refused_while_its_drop_waits_for_earlier_seqs_and_for_eve
     receiver = InStream()
     assert receiver.drop(3, 7) is False
     assert receiver.tombstones == {7: 3}
+    assert [receiver.covers(seq) for seq in (1, 2, 3, 4)] == [False, False, True, False]
     assert receiver.put(2, row(7)) is None
     assert receiver.put(1, row(7)) is None
     assert not receiver.tombstones

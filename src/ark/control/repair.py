@@ -206,8 +206,7 @@ class Serving:
             self._burst_at = now
 
     def tick(self, outbox: Outbox, now: int) -> None:
-        """Send the next chunks, in turn for each host that waits, and forget snapshots no longer asked
-        for."""
+        """Send the next chunks, in turn for each host that waits, and forget old snapshots."""
         for name in self._kept_until.due(now):
             del self._jobs[name]
         if self._burst_at is None or now < self._burst_at:
