@@ -118,8 +118,10 @@ def test_a_key_that_everybody_may_read_is_refused(folder: Path) -> None:
     [
         (
             "a b",
-            "agent.toml: is no valid TOML: "
-            "Expected '=' after a key in a key/value pair (at line 1, column 3)",
+            (
+                "agent.toml: is no valid TOML: "
+                "Expected '=' after a key in a key/value pair (at line 1, column 3)"
+            ),
         ),
         ("a = " + "[" * 5000, "agent.toml: has a value nested too deep or a number too long"),
         ('host = "h0"', "agent.toml: fabric: is missing; it has no default"),

@@ -54,20 +54,22 @@ class Connection:
             self.socket.close()
             raise
         self._unsent = bytearray()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._reading = select.poll()
         self._reading.register(self.socket, select.POLLIN)
 
     def send(self, data: bytes) -> None:
-        """Send, or keep for later what the agent does not take now."""
+        """Send; what the agent does not take now is kept, and the watcher sends it as soon as that is
+        possible."""
         if not self._unsent:
             with suppress(BlockingIOError):
                 data = data[self.socket.send(data) :]
             if not data:
                 return
         self._unsent += data
-        self.flush()
         if len(self._unsent) > UNSENT_MAX:
             raise PeerProtocolError("the agent does not read")
+        os.eventfd_write(self._wake, 1)
 
     def flush(self) -> None:
         """Send what was kept."""
@@ -78,7 +80,6 @@ class Connection:
     def read(self, timeout_s: float) -> bytes | None:
         """What has come; None if nothing does in time, no bytes if the agent is gone."""
         try:
-            self.flush()
             if not self._reading.poll(max(0.0, timeout_s) * 1000):
                 return None
             return self.socket.recv(_BLOCK)
@@ -92,11 +93,27 @@ class Connection:
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
-    def wait_for_end(self) -> None:
-        """Return when either side has ended it."""
+    def close(self) -> None:
+        """Free the socket of this process."""
+        self.socket.close()
+        os.close(self._wake)
+
+    def watch(self, lock: threading.Condition) -> None:
+        """Send what was kept; return when either side has ended the connection."""
         watching = select.poll()
-        watching.register(self.socket, _HANG_UP)
-        watching.poll()
+        watching.register(self._wake, select.POLLIN)
+        while True:
+            watching.register(self.socket, _HANG_UP | (select.POLLOUT if self._unsent else 0))
+            happened = dict(watching.poll())
+            if happened.get(self.socket.fileno(), 0) & _HANG_UP:
+                return
+            with lock:
+                if self._wake in happened:
+                    os.eventfd_read(self._wake)
+                try:
+                    self.flush()
+                except OSError:
+                    return
 
 
 class Client:
@@ -268,7 +285,7 @@ class Client:
             self._be_welcomed(connection, deadline)
             connection.send(self.session.resume())
         except (OSError, PeerProtocolError):
-            connection.socket.close()
+            connection.close()
             self._retry_at = time.monotonic() + RETRY_S
             return None
         self._retry_at = 0.0
@@ -328,10 +345,10 @@ class Client:
         """Wait for the connection's end, and reconnect as long as something runs."""
         found: Connection | None = connection
         while found is not None:
-            found.wait_for_end()
+            found.watch(self._changed)
             with self._changed:
                 self._lose(found)
-                found.socket.close()
+                found.close()
                 found = self._reconnect()
 
     def _reconnect(self) -> Connection | None:
@@ -350,7 +367,7 @@ class Client:
         connection = self._connection
         self._begin()
         if connection is not None:
-            connection.socket.close()
+            connection.close()
 
 
 class Releasing:
