@@ -21,6 +21,7 @@ from ark.fabric import (
     path_map,
     route,
 )
+from ark.fabric.five_tuple import header_of
 from ark.fabric.hash_spec import HashFunction
 from ark.fabric.pathmap import PORTS_KEPT
 from ark.fabric.roce import SPORTS, flow_label_of_sport
@@ -151,6 +152,13 @@ def test_a_port_that_is_set_by_a_flow_label_takes_the_label_along() -> None:
             label = flow_label_of_sport(port)
             flow = FiveTuple(source.address, target.address, port, 4791, flow_label=label)
             assert route(fabric, flow, source, target).index == path
+
+
+def test_ipv4_carries_no_flow_label() -> None:
+    spec = HashSpec(fields=("src", "dst", "flow-label"))
+    assert ends_map(leaf_spine(2, 4, 2, hash=spec), labelled=True).influence is Influence.NOT_HASHED
+    flow = FiveTuple("10.0.0.1", "10.0.0.2", 1, 2, flow_label=9)
+    assert header_of(flow).flow_label == 0
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def header_of(flow: FiveTuple) -> Header:
     src, dst = address_words(flow.src), address_words(flow.dst)
     if len(src) != len(dst):
         raise ConfigError(f"{flow.src} and {flow.dst} are not both IPv4 or both IPv6")
-    return Header(src, dst, flow.proto, flow.sport, flow.dport, flow.dest_qp, flow.flow_label)
+    flow_label = flow.flow_label if len(src) > 1 else 0  # IPv4 has none
+    return Header(src, dst, flow.proto, flow.sport, flow.dport, flow.dest_qp, flow_label)
 
 
 @lru_cache(maxsize=_ADDRESSES_KEPT)

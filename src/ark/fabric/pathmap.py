@@ -124,20 +124,21 @@ def path_map(
     import numpy as np  # noqa: PLC0415 - only path maps and many flows need NumPy
 
     sports = _checked(ports, SPORTS if labelled else ALL_PORTS)
+    header = header_of(FiveTuple(source.address, target.address, 0, dport, proto, dest_qp))
+    header = header._replace(sport=sports)
+    carries_label = labelled and len(header.src) > 1
+    if carries_label:
+        header = header._replace(flow_label=np.asarray(flow_label_of_sport(sports), dtype=np.uint32))
     decisions = router(fabric).decisions(source, target)
     paths = tuple(path.index for path in fabric.paths(source, target))
-    influence, reason = _influence(decisions, len(paths), labelled=labelled)
-    counts, kept = dict.fromkeys(paths, 0), dict.fromkeys(paths, ())
-    known = dest_qp is not None or not any("dest-qp" in decision.spec.fields for decision in decisions)
-    if influence is Influence.PORT or (influence is not Influence.SPRAYED and known):
-        header = header_of(FiveTuple(source.address, target.address, 0, dport, proto, dest_qp))
-        header = header._replace(sport=sports)
-        if labelled:
-            header = header._replace(flow_label=np.asarray(flow_label_of_sport(sports), dtype=np.uint32))
-        lanes = np.arange(len(sports))
-        for path, taking in router(fabric).spread(header, source, target, lanes):
-            counts[path.index] = len(taking)
-            kept[path.index] = tuple(sports[taking[:PORTS_KEPT]].tolist())
+    influence, reason = _influence(decisions, len(paths), carries_label=carries_label)
+    counts: dict[int, int] = dict.fromkeys(paths, 0)
+    kept: dict[int, tuple[int, ...]] = dict.fromkeys(paths, ())
+    is_known = dest_qp is not None or not any("dest-qp" in decision.spec.fields for decision in decisions)
+    if influence is Influence.PORT or (influence is not Influence.SPRAYED and is_known):
+        for path, lanes in router(fabric).spread(header, source, target, np.arange(len(sports))):
+            counts[path.index] = len(lanes)
+            kept[path.index] = tuple(sports[lanes[:PORTS_KEPT]].tolist())
     return PathMap(
         source.name,
         target.name,
@@ -167,7 +168,7 @@ def _checked(ports: Iterable[int], allowed: range) -> "npt.NDArray[np.uint32]":
     return found.astype(np.uint32)
 
 
-def _influence(decisions: list[Decision], paths: int, *, labelled: bool) -> tuple[Influence, str]:
+def _influence(decisions: list[Decision], paths: int, *, carries_label: bool) -> tuple[Influence, str]:
     if paths == 1:
         return Influence.ONE_PATH, "there is only one path, so the source port does not matter"
     for decision in decisions:
@@ -176,7 +177,7 @@ def _influence(decisions: list[Decision], paths: int, *, labelled: bool) -> tupl
                 f"{decision.node} sprays the packets of a flow, so the source port does not matter"
             )
     fields = {field for decision in decisions for field in decision.spec.fields}
-    if "sport" in fields or (labelled and "flow-label" in fields):
+    if "sport" in fields or (carries_label and "flow-label" in fields):
         return Influence.PORT, "the source port decides the path"
     return Influence.NOT_HASHED, (
         f"no switch on the way hashes the source port, only {', '.join(sorted(fields))}"
