@@ -30,7 +30,7 @@ test: lint types  ## Lint, types and all tests
 
 demo: install    ## The paper's experiment and a Mooncake-like workload: result tables and reports in demo-out
 	$(RUN) ark reproduce --quick --out demo-out/paper
-	$(RUN) ark simulate --trace mooncake-conversation --qps 5,15,25 --schemes ecmp,ark-paper,ark,ideal --seeds 3 \
+	$(RUN) ark simulate --trace mooncake-conversation --qps 5,15,25 --schemes ecmp,ark-paper,ark,ideal --seeds 5 \
 	  --out demo-out/mooncake
 	@echo "Open demo-out/paper/report.html and demo-out/mooncake/report.html in a browser."
 

@@ -33,7 +33,7 @@ from ark.workload.paper import REQUESTS_MAX
 
 SCHEMES_QUICK: Final = tuple(name for name in SCHEMES if name != "round-robin")
 SEEDS: Final = 10
-SEEDS_QUICK: Final = 3
+SEEDS_QUICK: Final = 5
 
 app: Final = cyclopts.App(
     name="reproduce",
@@ -68,7 +68,7 @@ def reproduce(
     out
         Folder for the results; made where it is not there.
     quick
-        3 seeds and no round robin: about a quarter of the time, rougher intervals.
+        5 seeds and no round robin: less than half of the time, rougher intervals.
     qps
         Requests per second of each point, like 1,5,25. Default: 1,5,10,15,20,25,30.
     load

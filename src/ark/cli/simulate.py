@@ -76,8 +76,8 @@ def simulate(
     """Say what ARK would gain on your own requests, transfers and fabric.
 
     Writes results.csv, flows/*.csv (of seed 0), figures, config.json and report.html into a folder; other
-    files of that folder stay as they are. With --flows, one scheme and an --out that ends in .csv, writes just
-    the flow table.
+    files of that folder stay as they are. With --flows, one scheme and an --out that ends in .csv, it writes
+    just the flow table.
 
     Parameters
     ----------

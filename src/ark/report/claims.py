@@ -13,6 +13,7 @@ import numpy as np
 
 from ark.report import paper
 from ark.report.runs import BASE, Runs
+from ark.report.statistics import Estimate
 from ark.report.style import percent
 from ark.report.table1 import Table1
 from ark.report.tables import METRICS
@@ -22,7 +23,12 @@ NOT_HELD: Final = "not held"
 OPEN: Final = "not decided"
 
 SEEDS_MIN: Final = 3
-"""With fewer seeds no percentile means anything, and claims about numbers stay open."""
+"""With fewer seeds nothing is said about numbers."""
+
+SEEDS_REFUTE: Final = 10
+"""With fewer seeds their 10th and 90th percentiles are hardly known, and no number is called not held."""
+
+_MORE_SEEDS: Final = "use --seeds 10 or more"
 
 ROUNDING: Final = 0.01  # the paper rounds its smaller shares to whole per cent
 
@@ -49,9 +55,10 @@ def judge(runs: Runs, table1: Table1) -> list[Judged]:
         return []
     numbers = [
         _number(runs, column, qps, share)
+        for qps in runs.points
+        if qps is not None
         for column, quoted in paper.REDUCTIONS.items()
-        for qps, share in quoted.items()
-        if qps in runs.points
+        if (share := quoted.get(qps)) is not None
     ]
     trends = [trend for check in _TRENDS if (trend := check(runs)) is not None]
     return [*numbers, *trends, _overhead(table1)]
@@ -62,14 +69,13 @@ def _number(runs: Runs, column: str, qps: float, share: float) -> Judged:
     agrees = abs(ours.value - share) <= ROUNDING or ours.low <= share <= ours.high
     likely = ours.p10 <= share <= ours.p90
     if ours.seeds < SEEDS_MIN:
-        verdict, why = (
-            OPEN,
-            f"{ours.seeds} seed{'s' * (ours.seeds > 1)} say too little; use --seeds 10 or more",
-        )
+        verdict, why = OPEN, f"{ours.seeds} seed{'s' * (ours.seeds > 1)} say too little; {_MORE_SEEDS}"
     elif agrees:
         verdict, why = HELD, f"our mean over {ours.seeds} seeds agrees"
     elif likely:
         verdict, why = HELD, "single seeds of ours scatter across it; the paper's is one trace"
+    elif ours.seeds < SEEDS_REFUTE:
+        verdict, why = OPEN, f"{ours.seeds} seeds, none of which gives it, are too few; {_MORE_SEEDS}"
     else:
         side = "higher" if ours.value > share else "lower"
         verdict, why = NOT_HELD, f"ours is {side}, outside of what eight in ten of our seeds give"
@@ -77,11 +83,15 @@ def _number(runs: Runs, column: str, qps: float, share: float) -> Judged:
         "4.3" if column.startswith("ttft") else "4.2",
         f"QPS {qps:g}: {METRICS[column]} lower than ECMP by",
         percent(share, 1),
-        f"{percent(ours.value, 1)} (seeds {percent(ours.p10)} to {percent(ours.p90)})",
+        f"{percent(ours.value, 1)} (seeds {_range(ours)})",
         percent(runs.reduction("ark", qps, column).value, 1) if "ark" in runs.schemes else "",
         verdict,
         why,
     )
+
+
+def _range(shares: Estimate) -> str:
+    return f"{percent(shares.p10).removesuffix(' %')} to {percent(shares.p90)}"
 
 
 def _always_lower(runs: Runs) -> Judged | None:
@@ -170,9 +180,9 @@ def _peak(runs: Runs, scheme: str, claim: str, theirs: int) -> Judged | None:
         if scheme == _SCHEME
         else "outside of what eight in ten of our seeds give; one trace can have it",
     }
-    if ours.seeds < SEEDS_MIN:
+    if ours.seeds < (SEEDS_MIN if verdict == HELD else SEEDS_REFUTE):
         verdict = OPEN
-        reasons[OPEN] = "peaks differ much between seeds; use --seeds 10 or more"
+        reasons[OPEN] = f"peaks differ much between seeds; {_MORE_SEEDS}"
     return Judged(
         "4.2",
         claim,
@@ -247,8 +257,8 @@ def _overhead(table1: Table1) -> Judged:
         "4.4",
         "the controller's work is well under 1 % of a transfer, even at K = 1000",
         "well under 1 % (870 µs of 137 ms)",
-        percent(share, 4),
-        percent(table1.seconds("arrival_1000_ark") / table1.seconds("transfer"), 4),
+        percent(share, 2),
+        percent(table1.seconds("arrival_1000_ark") / table1.seconds("transfer"), 2),
         HELD if share < 0.01 else NOT_HELD,
         "measured on this machine, see table 1",
     )

@@ -40,7 +40,7 @@ def _sweep_figure(runs: Runs, metric: str, paper: PaperPoints) -> Figure:
                 bottom: Axes = grid[1, column]
                 _draw_reductions(bottom, runs, others, f"{metric}_{statistic}", paper)
                 bottom.set_title(f"{name} {NAMES[metric]}: lower than with ECMP by")
-            grid[-1, column].set_xlabel("requests per second, and below it the offered load")
+            grid[-1, column].set_xlabel("requests per second (below: offered load)")
             _label_points(grid[-1, column], runs)
         grid[0, 0].set_ylabel("seconds")
         legend_above(figure, *grid[:, 0])
@@ -162,7 +162,7 @@ def _draw_dots(axes: Axes, runs: Runs, point: Point, column: str) -> None:
             axes.hlines(row, mean.p10, mean.p90, color=look(scheme).colour, linewidth=0.8)
             axes.hlines(row, mean.low, mean.high, color=look(scheme).colour, linewidth=2.8)
         plot_scheme(axes, scheme, [mean.value], [row], size=6)
-        change = "" if base is None or scheme == BASE else f" ({percent(mean.value / base - 1)})"
+        change = "" if base is None or scheme == BASE else f" ({percent(mean.value / base - 1, 1)})"
         axes.annotate(
             f"{mean.value:.3g} s{change}",
             (mean.value, row),
