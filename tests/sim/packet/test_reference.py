@@ -80,10 +80,13 @@ def test_without_marks_every_flow_agrees_to_the_nanosecond(fabric: Fabric, case:
 @pytest.mark.slow
 def test_with_marks_the_distribution_agrees(fabric: Fabric) -> None:
     transfers, reference = transfers_of(fabric, shared_data("ns3/m5_eight_onespine__d9000.csv"))
-    runs = np.array([run(fabric, transfers, 9000, seed) for seed in range(10)])
-    assert runs.mean() == pytest.approx(reference.mean(), rel=0.01)
-    spread = runs.max(axis=1) / runs.min(axis=1)  # of equal flows; ns-3: 1.18
-    assert spread.min() < reference.max() / reference.min() < spread.max()
+    # One draw of ns-3 among twenty of ours: 8 equal flows, marked at random, end at different times.
+    runs = np.array([run(fabric, transfers, 9000, seed) for seed in range(20)])
+    assert runs.mean() == pytest.approx(reference.mean(), rel=0.03)
+    assert runs.mean(axis=1).min() < reference.mean() < runs.mean(axis=1).max()
+    spread = runs.max(axis=1) / runs.min(axis=1)
+    assert spread.mean() == pytest.approx(reference.max() / reference.min(), abs=0.1)
+    assert runs.max(axis=1).mean() == pytest.approx(reference.max(), rel=0.02)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def on_data(world: World, packet: int, now: int) -> None:
         else:
             receiver.cnp_until = now + rules.cnp_interval
     entry.sequence = receiver.expected
-    entry.size = rules.ack_size
+    entry.length = rules.ack_size
     entry.hop = receiver.back
     if rules.ack_priority >= 0:
         entry.priority = rules.ack_priority
@@ -67,7 +67,7 @@ def on_ack(world: World, packet: int, now: int) -> None:
         sender.next = max(sender.next, sender.acked)
         sender.deadline = now + world.rules.timeout
         world.clock.progress = now
-    if sender.acked >= sender.size:
+    if sender.acked >= sender.length:
         complete(world, flow, now)
     else:
         if sender.acked == sender.limit and acked > 0:

@@ -49,7 +49,7 @@ def run(world: World, until: int) -> int:
         clock.vacancy = 1
         clock.now = now
         clock.events += 1
-        clock.trace = (clock.trace << 7) ^ (clock.trace >> 57) ^ now ^ slot
+        clock.history = (clock.history << 7) ^ (clock.history >> 57) ^ now ^ slot
         _dispatch(world, slot & KIND_MASK, slot >> KIND_BITS, now)
         remove_top(world)
         if clock.reported >= 0:
@@ -153,7 +153,7 @@ def _on_frame(world: World, link: int, packet: int, now: int) -> None:
     """A PFC frame has come by ``link``: it is about the link the other way."""
     frame = world.packets[packet]
     back = int(world.links[link].reverse)
-    set_paused(world, back, frame.hop, frame.kind == PAUSE, now)
+    set_paused(world, back, int(frame.hop), frame.kind == PAUSE, now)
     nic = int(world.links[back].source_nic)
     give_back(world, packet)
     if nic >= 0:

@@ -2,7 +2,8 @@
 
 The kernel is a set of compiled functions over one record, the :data:`WORLD`, whose fields are tables of
 records. An index into a table is the name of a thing: link 7, flow 12, packet 3; -1 is "none". Times are
-whole picoseconds since the start, sizes whole bytes, rates bits per second.
+whole picoseconds since the start, sizes whole bytes, rates bits per second. No field has the name of an
+attribute of NumPy's records (``size``, ``trace``), which is what the interpreter would read.
 
 Functions pass the world as a single pointer. Passed as separate arrays it would be a hundred words with
 reference counts, copied at each of the dozen calls that an event takes; that costs more than the event.
@@ -88,7 +89,7 @@ CLOCK: Final = np.dtype(
         ("patience", "i8"),  # time without progress that counts as a stall
         ("reported", "i8"),  # flow to report to the caller, or -1
         ("events", "i8"),  # events handled
-        ("trace", "i8"),  # hash over all events handled
+        ("history", "i8"),  # hash over all events handled
         ("marks", "i8"),  # packets marked by ECN
         ("drops", "i8"),  # packets dropped, for any reason
     ]
@@ -100,7 +101,7 @@ PACKET: Final = np.dtype(
         ("next", "i4"),  # next packet of the same list
         ("flow", "i4"),
         ("hop", "i4"),  # position in the table of routes: the link that it is on, or is to take next
-        ("size", "i4"),  # bytes on the wire
+        ("length", "i4"),  # bytes on the wire
         ("payload", "i4"),
         ("account", "i4"),  # link by which it came into the switch that holds it: that port's buffer account
         ("kind", "u1"),
@@ -187,7 +188,7 @@ NIC: Final = np.dtype(
 FLOW: Final = np.dtype(
     [
         # What it is.
-        ("size", "i8"),
+        ("length", "i8"),
         ("nic", "i4"),
         ("ring", "i4"),  # next flow of the same NIC
         ("route", "i4"),  # position of its first data link in the table of routes

@@ -48,7 +48,7 @@ def transmission_time(world: World, link: int, size: int) -> int:
 def enqueue(world: World, link: int, packet: int, now: int) -> None:
     """A packet joins the egress queue of ``link``; it begins at once if the link is free."""
     line = world.links[link]
-    priority = world.packets[packet].priority
+    priority = int(world.packets[packet].priority)
     if line.waiting == 0 and line.free <= now and not (line.paused >> priority) & 1 and line.up:
         transmit(world, link, packet, now)
         return
@@ -80,7 +80,7 @@ def transmit(world: World, link: int, packet: int, start: int) -> None:
     elif ACK <= entry.kind <= NACK:
         time = line.time_ack
     else:
-        time = transmission_time(world, link, entry.size)
+        time = transmission_time(world, link, int(entry.length))
     line.free = start + time
     entry.arrival = line.free + line.delay
     entry.next = -1
@@ -97,7 +97,7 @@ def transmit(world: World, link: int, packet: int, start: int) -> None:
             _mark(world, link, packet)
             if world.rules.control == HPCC:
                 _write_telemetry(world, link, packet, start)
-    line.sent_bytes += entry.size
+    line.sent_bytes += entry.length
     line.sent_packets += 1
 
 
@@ -106,7 +106,14 @@ def leave_buffer(world: World, link: int, packet: int, now: int) -> None:
     """The packet no longer takes room in the switch at the source of ``link``."""
     entry = world.packets[packet]
     if entry.account >= 0:
-        release(world, world.links[link].source_switch, entry.account, entry.priority, entry.size, now)
+        release(
+            world,
+            world.links[link].source_switch,
+            int(entry.account),
+            int(entry.priority),
+            int(entry.length),
+            now,
+        )
         entry.account = -1
 
 
@@ -192,15 +199,15 @@ def cut(world: World, link: int, now: int) -> None:
 def _begin_next(world: World, link: int) -> None:
     """Take the next packet out of the queues and send it when the link is free."""
     line = world.links[link]
-    able = line.waiting & ~line.paused & 0xFF
+    able = int(line.waiting & ~line.paused) & 0xFF
     queue = int(LOWEST_BIT[able])
     if queue != 0 and able & (able - 1):
-        later = able & ~((2 << line.turn) - 1)
+        later = able & ~((2 << int(line.turn)) - 1)
         if later:
             queue = int(LOWEST_BIT[later])
     entry = world.queues[link * PRIORITIES + queue]
     packet = entry.head
-    size = world.packets[packet].size
+    size = int(world.packets[packet].length)
     entry.head = world.packets[packet].next
     entry.bytes -= size
     line.queued -= size
@@ -214,7 +221,7 @@ def _begin_next(world: World, link: int) -> None:
 def _append(world: World, link: int, packet: int, now: int) -> None:
     line = world.links[link]
     packets = world.packets
-    priority = packets[packet].priority
+    priority = int(packets[packet].priority)
     if line.waiting & ~line.paused == 0:  # the first that can go
         line.free = max(line.free, now)
     entry = world.queues[link * PRIORITIES + priority]
@@ -225,8 +232,8 @@ def _append(world: World, link: int, packet: int, now: int) -> None:
         packets[entry.tail].next = packet
     entry.tail = packet
     packets[packet].next = -1
-    entry.bytes += packets[packet].size
-    line.queued += packets[packet].size
+    entry.bytes += packets[packet].length
+    line.queued += packets[packet].length
     line.queued_max = max(line.queued_max, line.queued)
 
 
@@ -238,7 +245,7 @@ def _append_frame(world: World, link: int, kind: int, priority: int, now: int) -
     frame.kind = kind
     frame.flow = -1
     frame.hop = priority
-    frame.size = world.rules.pfc_size
+    frame.length = world.rules.pfc_size
     frame.payload = 0
     frame.account = -1
     frame.priority = 0
@@ -249,7 +256,7 @@ def _append_frame(world: World, link: int, kind: int, priority: int, now: int) -
 @kernel
 def _mark(world: World, link: int, packet: int) -> None:
     line = world.links[link]
-    left = world.queues[link * PRIORITIES + world.packets[packet].priority].bytes
+    left = world.queues[link * PRIORITIES + int(world.packets[packet].priority)].bytes
     if left <= line.mark_min:
         return
     if left <= line.mark_max:

@@ -136,7 +136,7 @@ def _send(world: World, nic: int, flow: int, now: int) -> None:
     entry.kind = DATA
     entry.flow = flow
     entry.hop = sender.route
-    entry.size = payload + rules.overhead
+    entry.length = payload + rules.overhead
     entry.payload = payload
     entry.account = -1
     entry.priority = sender.priority
@@ -156,8 +156,8 @@ def _send(world: World, nic: int, flow: int, now: int) -> None:
     sender.highest = max(sender.highest, sender.next)
     sender.sent_packets += 1
     sender.ready = now + (
-        sender.gap if payload == rules.payload else pacing_gap(world, sender.rate, entry.size)
+        sender.gap if payload == rules.payload else pacing_gap(world, sender.rate, int(entry.length))
     )
     if rules.control == DCQCN and rules.increase_bytes:
-        count_bytes(world, flow, entry.size)
+        count_bytes(world, flow, entry.length)
     transmit(world, port.link, packet, now)

@@ -68,7 +68,7 @@ class Simulation:
             raise SimulationError(f"the packet engine has room for {FLOWS_MAX} flows")
         links = self.world.links
         entry = self.world.flows[flow]
-        entry.size = size_bytes
+        entry.length = size_bytes
         entry.limit = size_bytes if segment_bytes is None else min(segment_bytes, size_bytes)
         entry.nic = links[route[0]].source_nic
         entry.priority = self.settings.priority if priority is None else priority
@@ -94,7 +94,9 @@ class Simulation:
         """Let a flow at the end of its segment send a further one; None: all that is left."""
         entry = self.world.flows[flow]
         entry.limit = (
-            entry.size if segment_bytes is None else min(int(entry.limit) + segment_bytes, int(entry.size))
+            entry.length
+            if segment_bytes is None
+            else min(int(entry.limit) + segment_bytes, int(entry.length))
         )
         resume_flow(self.world, flow, int(self.world.clock.now))
 

@@ -22,9 +22,9 @@ def _admit(world: World, switch: int, link: int, packet: int, now: int) -> bool:
     """Book the packet on its ingress port's account; False if there is no room."""
     pool = world.switches[switch]
     entry = world.packets[packet]
-    account = link * PRIORITIES + entry.priority
+    account = link * PRIORITIES + int(entry.priority)
     held = world.accounts[account]
-    size = int(entry.size)
+    size = int(entry.length)
     if held.headroom == 0 and held.bytes + size - pool.reserve < threshold(world, switch, link):
         credit(world, switch, account, size)
         entry.account = link
@@ -41,5 +41,5 @@ def _admit(world: World, switch: int, link: int, packet: int, now: int) -> bool:
         credit(world, switch, account, size)
     entry.account = link
     if world.rules.pfc:
-        pause_if_over(world, switch, link, entry.priority, now)
+        pause_if_over(world, switch, link, int(entry.priority), now)
     return True
