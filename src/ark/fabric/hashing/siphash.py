@@ -49,4 +49,5 @@ def _round(state: _State) -> _State:
 
 
 def _rotated(value: Lanes, count: int) -> Lanes:
-    return (value << count | value >> 64 - count) & _MASK
+    turned = value << count | value >> 64 - count
+    return turned & _MASK if isinstance(turned, int) else turned
