@@ -66,6 +66,7 @@ def test_predict_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [paper_fabric().links[link].target for link in row["links"]] == ["leaf0", "h1"]
 
 
+@pytest.mark.slow
 def test_predict_hashes_queue_pairs_and_flow_labels(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from ark.fabric.hash_spec import HashSpec, Selection
 from ark.fabric.selection import resilient_table, selector, upper_bounds, without_lost
 
+pytestmark = pytest.mark.slow
+
 weights_lists = st.lists(st.integers(1, 300), min_size=1, max_size=12)
 
 
