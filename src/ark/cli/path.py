@@ -1,6 +1,5 @@
 """``ark path``: which path a flow takes, which source ports to use for a peer, and the map to all peers."""
 
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +11,10 @@ from cyclopts import Parameter
 from ark.cli.flags import fabric_of, host_names
 from ark.cli.flow_batch import Nics, Routed, protocol, read_batch
 from ark.cli.output import note, print_json, print_table
+from ark.cli.port_ranges import port_ranges
 from ark.errors import ConfigError
-from ark.fabric import ALL_PORTS, Fabric, FiveTuple, Influence, Nic, PathMap, path_map, route
+from ark.fabric import Fabric, FiveTuple, Influence, Nic, PathMap, path_map, route
 from ark.fabric.roce import DPORT, SPORTS, flow_label_of_sport
-from ark.units import quoted
 
 app: Final = cyclopts.App(name="path", help="Predict, pick and map the paths that source ports lead to.")
 
@@ -30,7 +29,6 @@ Ports = Annotated[
     str, Parameter(help='Source ports that may be used: "roce", "all", or like 50000-50999,60000.')
 ]
 
-_RANGE: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 PORTS_SHOWN: Final = 4
 """Ports of a path that a table shows; ``--json`` has all that are kept."""
@@ -117,7 +115,7 @@ def pick(
         nics.find(target),
         dport=dport,
         proto=_protocol(proto),
-        ports=_ports(ports),
+        ports=port_ranges("--ports", ports),
         dest_qp=dest_qp,
         labelled=form == "flow-labels",
     )
@@ -158,7 +156,7 @@ def map_(
     """
     network = fabric_of(fabric)
     sender = Nics(network).find(source)
-    allowed, number = _ports(ports), _protocol(proto)
+    allowed, number = port_ranges("--ports", ports), _protocol(proto)
     maps = [
         path_map(network, sender, peer, dport=dport, proto=number, ports=allowed, dest_qp=dest_qp)
         for peer in _peers(network, sender, to)
@@ -284,21 +282,3 @@ def _protocol(text: str) -> int:
         return protocol(text)
     except ConfigError as error:
         raise ConfigError(f"--proto: {error}") from None
-
-
-def _ports(text: str) -> Iterable[int]:
-    """Source ports of a flag: a name, or ports and ranges."""
-    named = {"roce": SPORTS, "all": ALL_PORTS}.get(text)
-    if named is not None:
-        return named
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _RANGE.fullmatch(part.strip())
-        first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
-        if not first <= last <= 0xFFFF:
-            raise ConfigError(
-                f"--ports: {quoted(part.strip())} is no port or range of ports; "
-                'write "roce", "all", or a list like 50000-50999,60000'
-            )
-        found.update(range(first, last + 1))
-    return found
