@@ -12,10 +12,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from ark.errors import ConfigError, LabError
 from ark.fabric import Fabric, Link, Nic, Switch
@@ -39,6 +43,9 @@ _FIRST6: Final = ip_address("fd00:172:16::")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _INTERFACE_MAX: Final = 15
 """Characters of the name of an interface (IFNAMSIZ less the final zero)."""
+
+
+_built: Final = count()
 
 
 class Clos:
@@ -98,6 +105,26 @@ class Clos:
                         f"{node}: cannot set {path} to {value}: {error.strerror}; "
                         "the lab needs root and Linux 6.11 or later"
                     ) from None
+
+    def as_running(self) -> Fabric:
+        """The fabric with the hash seeds that the kernel has now: the exact model of what runs."""
+        switches = [
+            replace(switch, hash=msgspec.structs.replace(switch.hash, seed=self._seed(switch.name)))
+            for switch in self.fabric.switches
+        ]
+        return Fabric(
+            self.fabric.name,
+            hosts=self.fabric.hosts,
+            switches=switches,
+            links=self.fabric.links,
+            attachments=self.fabric.attachments,
+            prefill=self.fabric.prefill,
+            decode=self.fabric.decode,
+            host_hash=self.fabric.host_hash,
+        )
+
+    def _seed(self, node: str) -> int:
+        return self.read_sysctl(node, "ipv4/fib_multipath_hash_seed")
 
     def sent_bytes(self, link: int) -> int:
         """Bytes that left over a link since it was made, headers included."""
@@ -264,7 +291,8 @@ def clos(fabric: Fabric, *, prefix: str | None = None) -> Iterator[Clos]:
     fabric
         What to build.
     prefix
-        What the names of all namespaces start with; by default ``ark-`` and the number of this process.
+        What the names of all namespaces start with; by default ``ark-``, the number of this process
+        and a count.
 
     Raises
     ------
@@ -273,7 +301,7 @@ def clos(fabric: Fabric, *, prefix: str | None = None) -> Iterator[Clos]:
     ConfigError
         If the lab cannot build such a fabric.
     """
-    made = Clos(fabric, prefix or f"ark-{os.getpid()}")
+    made = Clos(fabric, prefix or f"ark-{os.getpid()}-{next(_built)}")
     _refuse_without_rights()
     sweeper = sweep.started(f"{made.prefix}-")
     try:
