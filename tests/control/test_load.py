@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.control.networks import GBPS, Clos, three_tiers
 
 from ark.control.geometry import PathSets
@@ -74,3 +75,18 @@ def test_a_link_that_is_down_has_no_cost_and_breaks_nothing() -> None:
     loads.change(None, Row(0, 0, 1, 0, State.ACTIVE, (0,), 0, 1, 8, 1))
     assert loads.rates == [math.inf] * 4
     assert loads.cost == [0.0] * 4
+
+
+def test_news_of_bytes_changes_bytes_and_nothing_else() -> None:
+    loads = LinkLoads(PathSets(Clos(2, 2)))
+    first = Row(0, 0, 1, 0, State.PENDING, (0, 1), 0, 1, 1000, 1)
+    loads.change(None, first)
+    before = loads.flows[:], loads.cost[:]
+    started = replace(first, state=State.ACTIVE)
+    loads.change(first, started)
+    loads.check([started])
+    later = replace(started, size_bytes=400)
+    loads.change(started, later)
+    loads.check([later])
+    assert loads.size_bytes == [200, 200, 0, 0, 0, 0, 200, 200]
+    assert before == (loads.flows, loads.cost)

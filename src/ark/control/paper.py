@@ -43,7 +43,9 @@ class Claims:
         return claims[0] if claims else None
 
     def change(self, old: Row | None, new: Row | None) -> None:
-        """Follow one row of the table."""
+        """Follow one row of the table; most changes are news of bytes, which claim nothing."""
+        if old is not None and new is not None and _same_claim(old, new):
+            return
         if old is not None and not old.fallback:
             for path in old.paths:
                 claims = self._claims[path]
@@ -62,6 +64,10 @@ class Claims:
         for row in rows:
             fresh.change(None, row)
         assert (self.taken, self._claims) == (fresh.taken, fresh._claims)
+
+
+def _same_claim(old: Row, new: Row) -> bool:
+    return old.stamp == new.stamp and old.fallback == new.fallback and old.paths == new.paths
 
 
 class LiteralClaims:
