@@ -257,11 +257,15 @@ def _overhead(table1: Table1) -> Judged:
         "4.4",
         "the controller's work is well under 1 % of a transfer, even at K = 1000",
         "well under 1 % (870 µs of 137 ms)",
-        percent(share, 2),
-        percent(table1.seconds("arrival_1000_ark") / table1.seconds("transfer"), 2),
+        _small(share),
+        _small(table1.seconds("arrival_1000_ark") / table1.seconds("transfer")),
         HELD if share < 0.01 else NOT_HELD,
         "measured on this machine, see table 1",
     )
+
+
+def _small(share: float) -> str:
+    return f"{100 * share:.2g} %"
 
 
 _TRENDS: Final[tuple[Callable[[Runs], Judged | None], ...]] = (
