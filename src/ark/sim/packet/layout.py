@@ -120,9 +120,9 @@ PACKET: Final = np.dtype(
 
 LINK: Final = np.dtype(
     [
-        ("rate", "i8"),
-        ("delay", "i8"),
+        # What nearly every event reads stands together in front.
         ("free", "i8"),  # when the last packet that began is out: the next may begin
+        ("delay", "i8"),
         ("time_data", "i8"),  # transmission of a full data packet
         ("time_ack", "i8"),  # transmission of an ACK
         ("head", "i4"),  # packets that have begun and not arrived: first and last
@@ -133,22 +133,23 @@ LINK: Final = np.dtype(
         ("up", "u1"),
         ("source_switch", "i4"),  # where it comes from and leads to: a switch, or a NIC
         ("target_switch", "i4"),
+        ("pause_due", "u1"),  # bit q: a PAUSE, or RESUME, of priority q is to be sent
+        ("resume_due", "u1"),
+        ("queued", "i8"),  # bytes in all queues
+        ("mark_min", "i8"),  # ECN: bytes left in the queue below which no packet is marked
+        ("sent_bytes", "i8"),
+        ("sent_packets", "i8"),
+        ("loss", "f8"),  # probability that a packet is lost
+        ("threshold_share", "f8"),  # PFC at its target: share of the free pool for a priority
+        ("headroom", "i8"),  # ... bytes that may come after a pause
+        ("service", "i8"),  # time of its live SERVICE event, or -1
+        ("queued_max", "i8"),
+        ("mark_max", "i8"),  # ECN: bytes above which each packet is marked
+        ("mark_share", "f8"),  # probability of a mark at mark_max
+        ("rate", "i8"),
         ("source_nic", "i4"),
         ("target_nic", "i4"),
         ("reverse", "i4"),  # the link the other way
-        ("pause_due", "u1"),  # bit q: a PAUSE, or RESUME, of priority q is to be sent
-        ("resume_due", "u1"),
-        ("service", "i8"),  # time of its live SERVICE event, or -1
-        ("mark_min", "i8"),  # ECN: bytes left in the queue below which no packet is marked
-        ("mark_max", "i8"),  # ... above which each is
-        ("mark_share", "f8"),  # probability of a mark at mark_max
-        ("loss", "f8"),  # probability that a packet is lost
-        ("headroom", "i8"),  # PFC, as ingress port of its target: bytes that may come after a pause
-        ("threshold_share", "f8"),  # ... share of the free pool that a priority may hold
-        ("queued", "i8"),  # bytes in all queues
-        ("queued_max", "i8"),
-        ("sent_bytes", "i8"),
-        ("sent_packets", "i8"),
         ("marks", "i8"),
         ("drops", "i8"),
         ("pauses", "i8"),  # PFC pauses received

@@ -256,6 +256,8 @@ def _append_frame(world: World, link: int, kind: int, priority: int, now: int) -
 @kernel
 def _mark(world: World, link: int, packet: int) -> None:
     line = world.links[link]
+    if line.queued <= line.mark_min:
+        return  # as a rule: no look at the single queue
     left = world.queues[link * PRIORITIES + int(world.packets[packet].priority)].bytes
     if left <= line.mark_min:
         return
