@@ -34,6 +34,11 @@ class Clos:
             for spine in range(self.spines)
         )
 
+    def up_paths(self, source: int, target: int) -> tuple[int, ...]:
+        rates = self.link_rates_bps
+        paths = self.attachment_paths(source, target)
+        return tuple(number for number, path in enumerate(paths) if all(rates[link] for link in path))
+
 
 @cache
 def fabric(leaves: int, spines: int) -> Fabric:

@@ -2,7 +2,9 @@ import pytest
 from tests.control.networks import GBPS, Clos, fabric, three_tiers
 
 from ark.control.geometry import PathSets
+from ark.control.halves import HalvedGeometry
 from ark.control.rows import Row, State
+from ark.fabric import Fabric, dual_plane, fat_tree, leaf_spine
 
 
 def row(paths: tuple[int, ...], source: int = 0, target: int = 1) -> Row:
@@ -41,6 +43,30 @@ def test_paths_that_are_down_keep_their_numbers() -> None:
     assert ways.usable == (1, 2)
     assert ways.mask == 0b110
     assert len(ways.links) == 3
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        dual_plane(2, 2, 2, down=(("h3", "tor2"),)),
+        dual_plane(2, 2, 2, down=(("h0", "tor1"), ("h3", "tor2"))),
+        leaf_spine(2, 4, 2, down=("spine1",)),
+        fat_tree(4, down=(("agg0", "core1"),)),
+    ],
+    ids=["port down", "ports down", "spine down", "core link down"],
+)
+def test_a_path_over_a_port_that_is_down_is_not_chosen(network: Fabric) -> None:
+    sets, halved = PathSets(network), PathSets(HalvedGeometry(network))
+    fewer = 0
+    for source in range(len(network.attachments)):
+        for target in range(len(network.attachments)):
+            up = network.up_paths(source, target)
+            ways = sets.between(source, target)
+            assert ways.usable == up
+            assert ways.usable_links == tuple(ways.links[number] for number in up)
+            assert halved.between(source, target).usable == up
+            fewer += len(up) < len(ways.links)
+    assert fewer
 
 
 def test_a_path_set_is_built_once() -> None:

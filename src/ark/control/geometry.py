@@ -24,6 +24,9 @@ class Geometry(Protocol):
     def attachment_paths(self, source: int, target: int) -> tuple[tuple[int, ...], ...]:
         """The switch-to-switch links of each equal-cost path between two attachments, by path number."""
 
+    def up_paths(self, source: int, target: int) -> Sequence[int]:
+        """The numbers of those paths that are up: a NIC's port may be down where no link of a path is."""
+
 
 class PathSet:
     """The paths between two attachments, laid out for choosing among them.
@@ -44,11 +47,9 @@ class PathSet:
 
     __slots__ = ("__dict__", "links", "managed", "mask", "usable", "usable_links")
 
-    def __init__(self, links: tuple[tuple[int, ...], ...], rates_bps: Sequence[int]) -> None:
+    def __init__(self, links: tuple[tuple[int, ...], ...], usable: Sequence[int]) -> None:
         self.links = links
-        self.usable = tuple(
-            number for number, path in enumerate(links) if all(rates_bps[link] > 0 for link in path)
-        )
+        self.usable = tuple(usable)
         self.usable_links = tuple(links[number] for number in self.usable)
         self.mask = sum(1 << number for number in self.usable)
         self.managed = len(self.usable) > 1 and all(self.usable_links)
@@ -75,7 +76,8 @@ class PathSets:
         pair = (source, target)
         found = self._sets.get(pair)
         if found is None:
-            found = PathSet(self._geometry.attachment_paths(source, target), self.rates_bps)
+            geometry = self._geometry
+            found = PathSet(geometry.attachment_paths(source, target), geometry.up_paths(source, target))
             self._sets[pair] = found
         return found
 

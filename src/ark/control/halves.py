@@ -38,6 +38,11 @@ class HalvedGeometry:
             return paths
         return tuple(path[: len(path) // 2] if half == 1 else path[len(path) // 2 :] for path in paths)
 
+    def up_paths(self, source: int, target: int) -> Sequence[int]:
+        """The numbers of those paths that are up, the whole way."""
+        count = len(self._geometry.attachments)
+        return self._geometry.up_paths(source % count, target % count)
+
 
 def half_of(row: Row, subject: str, attachments: int) -> Row:
     """The half of a peer's row that ``subject`` (``up…`` or ``down…``) is about."""
