@@ -96,6 +96,11 @@ class UdpTransport:
         return self._address
 
     @property
+    def queued(self) -> int:
+        """How many datagrams wait to be sent."""
+        return len(self._queue)
+
+    @property
     def receive_buffer_bytes(self) -> int:
         """What the kernel gives; it counts its own overhead, so half of it is for data."""
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
