@@ -54,3 +54,13 @@ def test_without_ecmp_nothing_is_said_about_savings() -> None:
 def test_one_scheme_alone_is_described() -> None:
     told = answer(collect(grid(schemes=("ecmp",), points=(None,), seeds=1, served=False)), None)
     assert told.verdict.startswith("Mean FCT ")
+
+
+def test_a_scheme_that_costs_time_is_not_said_to_save_any() -> None:
+    results = []
+    for result in grid(schemes=("ecmp", "ark-paper"), points=(None,), served=False):
+        slower = result.fct_ns * (3 if result.scheme == "ark-paper" else 1)
+        results.append(replace(result, fct_ns=slower))
+    text = " ".join(answer(collect(results), None).sentences)
+    assert "The paper's ARK makes mean FCT longer, by " in text
+    assert "−" not in text

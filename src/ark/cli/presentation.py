@@ -89,7 +89,7 @@ def present(runs: Runs, story: Story, out: Path, *, as_json: bool) -> None:
     _print_text(told.verdict)
     for sentence in told.sentences:
         _print_text(sentence, bullet="- ")
-    for warning in warnings(runs):
+    for warning in (*story.remarks, *warnings(runs)):
         note(f"Note: {warning}")
     print(f"\nReport: {out / REPORT}")
 
@@ -121,7 +121,7 @@ def as_object(runs: Runs, story: Story, out: Path) -> dict[str, object]:
             if runs.has_ttft and BASE in runs.schemes
             else None,
         },
-        "warnings": warnings(runs),
+        "warnings": [*story.remarks, *warnings(runs)],
         "reductions": _reductions(runs),
         "results": runs.rows(),
         "config": story.config,

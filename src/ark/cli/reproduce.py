@@ -21,6 +21,7 @@ from ark.cli.presentation import (
     simulated_by,
 )
 from ark.errors import ConfigError
+from ark.fabric import paper_fabric
 from ark.report import paper
 from ark.report.microbench import measure
 from ark.report.page import Story
@@ -116,6 +117,7 @@ def reproduce(
         command=_command(experiment, fabric, out),
         config=configuration(experiment, runs),
         table1=measure(),
+        remarks=_departures(experiment),
     )
     folder.finish(runs, story)
     present(runs, story, out, as_json=json)
@@ -125,8 +127,21 @@ def _points(qps: str | None, load: str | None, experiment: Experiment) -> tuple[
     if qps is not None and load is not None:
         raise ConfigError("--qps and --load say the same in two ways; give one of them")
     if load is not None:
-        return tuple(sorted(qps_of_load(experiment, share) for share in numbers("--load", load)))
+        rates = sorted(qps_of_load(experiment, share) for share in numbers("--load", load))
+        return tuple(float(f"{rate:.4g}") for rate in rates)  # as exact as the load, and readable
     return paper.QPS if qps is None else tuple(sorted(numbers("--qps", qps)))
+
+
+def _departures(experiment: Experiment) -> list[str]:
+    """Why the paper's claims are about something else than this run, where they are."""
+    others = []
+    if experiment.fabric.digest() != paper_fabric().digest():
+        others.append("another fabric")
+    if experiment.workload != PresetWorkload("paper", paper.REQUESTS):
+        others.append("another number of requests")
+    if experiment.options.release != "owner":
+        others.append("Algorithm 1 read literally")
+    return [f"This run has {' and '.join(others)}: the paper's claims are not about it."] if others else []
 
 
 def _command(experiment: Experiment, fabric: Path | None, out: Path) -> str:

@@ -4,7 +4,7 @@ All of it follows from three figures of the same traffic: what TTFT is made of u
 the same line rate could beat, and what each scheme reached.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ark.report.looks import look
 from ark.report.runs import BASE, Point, Runs
@@ -98,6 +98,9 @@ def _savings(runs: Runs, point: Point, column: str, what: str) -> list[str]:
 def _saving_sentence(runs: Runs, scheme: str, point: Point, column: str, what: str) -> str:
     saved = runs.reduction(scheme, point, column)
     name = "ARK as built here" if scheme == "ark" else "The paper's ARK"
+    if saved.value < 0:
+        longer = replace(saved, value=-saved.value, low=-saved.high, high=-saved.low)
+        return f"{name} makes {what} longer, by {interval(longer)}."
     text = f"{name} saves {interval(saved)} of {what}"
     if "ideal" in runs.schemes:
         possible = runs.reduction("ideal", point, column).value

@@ -24,7 +24,7 @@ from ark.report.paper import TABLE1_S
 from ark.report.table1 import Table1, Timing
 from ark.units import NS_PER_S, format_rate, format_size
 
-ROUNDS: Final = 7
+ROUNDS: Final = 5
 MANY: Final = 1000
 """Paths of the large fabric, as in the paper."""
 

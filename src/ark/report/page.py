@@ -44,6 +44,9 @@ class Story:
     table1: Table1 | None = None
     """With it the page judges the paper's claims; without it the paper is not mentioned."""
 
+    remarks: Sequence[str] = ()
+    """What else a reader must know before using a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -66,7 +69,7 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
         title=story.title,
         subtitle=story.subtitle,
         answer=answer(runs, main_point(runs)),
-        warnings=warnings(runs),
+        warnings=[*story.remarks, *warnings(runs)],
         facts=story.facts,
         schemes=[look(scheme) for scheme in runs.schemes],
         seed_text=seed_text(len(runs.seeds)),
