@@ -25,6 +25,8 @@ class Steered:
         A random number from 0 for each transfer, by its index: the paper's fallback draws from it.
     lag_ns, hold_ns, stripes, moves, min_bytes, release
         See :class:`ark.control.fleet.Fleet`.
+    segment_ends
+        Whether the controllers are asked at segment ends, where a transfer may leave a path that it lost.
     segment_bytes
         Bytes that a stripe pulls at a time, and after which a transfer may move; None for all at once.
     """
@@ -43,6 +45,7 @@ class Steered:
         release: Literal["owner", "any"] = "owner",
         stripes: int = 1,
         moves: bool = False,
+        segment_ends: bool = False,
         min_bytes: int = 0,
         segment_bytes: int | None = None,
         seed: int = 0,
@@ -50,7 +53,7 @@ class Steered:
         self.name = "ark" if policy == "ark" else "ark-paper"
         self.stripes_max = stripes
         self.segment_bytes = segment_bytes
-        self.moves = moves
+        self.moves = segment_ends
         self._fabric = fabric
         self._spread = spread
         self._steering = Steering(fabric, transfers)
