@@ -52,13 +52,14 @@ def discovered(made: Clos, pairs: Sequence[tuple[Nic, Nic]], **options: object) 
         )
         for a, b in pairs
     ]
-    prober = Prober([Search(task) for task in tasks], nonce=0x123456)
+    searches = [Search(task) for task in tasks]
+    prober = Prober(searches, nonce=0x123456)
     with made.inside(pairs[0][0].name):
         sockets = RawSockets(made.version)
     with sockets:
         run(prober, sockets)
     prober.check()
-    return prober.findings()
+    return [search.finding() for search in searches]
 
 
 def assert_exact(made: Clos, finding: Finding, source: Nic, target: Nic, *, proto: int = 17) -> None:

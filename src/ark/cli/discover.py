@@ -2,125 +2,34 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Annotated, Final
 
 import cyclopts
 from cyclopts import Parameter
 
+from ark.cli.discover_ends import End, FabricFile, Json, NamesFile, Out, Surroundings, probed_protocol, show
 from ark.cli.flags import count
-from ark.cli.flow_batch import protocol
-from ark.cli.output import note, print_json, print_table
+from ark.cli.output import note
 from ark.cli.port_ranges import port_ranges
-from ark.discover.learned import LearnedMap, learned_map, write_learned
-from ark.discover.names import canonical, read_names
-from ark.discover.numbering import (
-    FabricNumbering,
-    NameNumbering,
-    Numbering,
-    OrderNumbering,
-    paths_by_switches,
-    shown,
-)
+from ark.discover.learned import learned_map
 from ark.discover.probe import HOPS_MAX, Flow
 from ark.discover.prober import Prober
 from ark.discover.search import Search, Task
 from ark.errors import ConfigError, LabError
-from ark.fabric import Fabric
-from ark.fabric.load import load_fabric
 from ark.fabric.roce import DPORT
 from ark.units import NS_PER_S, quoted
-from ark.workload.text_file import read_text
 
 app: Final = cyclopts.App(
     name="discover", help="Learn on the live fabric which source ports lead to which path."
 )
 
-PORTS_SHOWN: Final = 4
 RATE_MAX: Final = 10_000
 NOTE_EVERY_S: Final = 10.0
 SPREAD: Final = 9_973
 """A prime: ports are tried in steps of it, so that the first dozen differ in high and low bits."""
-
-FabricFile = Annotated[Path | None, Parameter(help="Fabric file (TOML): names, path numbers, hop counts.")]
-NamesFile = Annotated[Path | None, Parameter(help="Table address,switch (CSV) that names what answers.")]
-Out = Annotated[Path | None, Parameter(help="File to write the maps to, for agents and other commands.")]
-Json = Annotated[bool, Parameter(help="Print one JSON object.")]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """One end of a pair: its name, which is its address where no fabric names it, and its address."""
-
-    name: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What is known beside the probes: the fabric, the names, and the numbering that follows from them."""
-
-    fabric: Fabric | None
-    names: Mapping[str, str]
-
-    @classmethod
-    def of(cls, fabric: Path | None, names: Path | None) -> "Surroundings":
-        """Read the files."""
-        network = None
-        if fabric is not None:
-            network = load_fabric(read_text(fabric, what="a fabric file"), str(fabric))
-        table: dict[str, str] = {}
-        if names is not None:
-            table = read_names(read_text(names, what="a table of names"), str(names))
-        if network is not None and names is None:
-            raise ConfigError("--fabric needs --names FILE too: answers have addresses, the fabric has names")
-        return cls(network, table)
-
-    @property
-    def numbering(self) -> Numbering:
-        """How paths are numbered."""
-        if self.fabric is not None:
-            return FabricNumbering(self.fabric)
-        return NameNumbering(self.names) if self.names else OrderNumbering()
-
-    def end(self, text: str) -> End:
-        """A peer by its name in the fabric, or by its address."""
-        address = canonical(text)
-        if self.fabric is None:
-            if address is None:
-                raise ConfigError(f"{quoted(text)} is no address; without --fabric FILE peers are addresses")
-            return End(address, address)
-        if address is None:
-            nic = self.fabric.nic(text)
-            return End(nic.name, canonical(nic.address) or nic.address)
-        for nic in self.fabric.nics:
-            if canonical(nic.address) == address:
-                return End(nic.name, address)
-        raise ConfigError(f"{self.fabric.name}: no NIC has the address {address}")
-
-    def peers(self, texts: Sequence[str], source: str | None) -> list[End]:
-        """The peers that are named; without any, all other NICs of the fabric."""
-        if not texts and self.fabric is None:
-            raise ConfigError(
-                "name the peers to discover paths to: ark discover ADDRESS …, or give --fabric FILE"
-            )
-        if not texts and self.fabric is not None:
-            if source is None:
-                raise ConfigError("say which NIC of the fabric sends: --from NIC, or name the peers")
-            sender = self.end(source)
-            return [end for nic in self.fabric.nics if (end := self.end(nic.name)) != sender]
-        return [self.end(text) for text in dict.fromkeys(texts)]
-
-    def lengths(self, source: End, target: End) -> tuple[int | None, int | None]:
-        """How many switches and how many paths are between two NICs, where the fabric tells."""
-        if self.fabric is None:
-            return None, None
-        paths = paths_by_switches(self.fabric, source.name, target.name)
-        lengths = {len(switches) for switches, _ in paths}
-        return (lengths.pop() if len(lengths) == 1 else None), len(paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +63,11 @@ Rate = Annotated[int, Parameter(help="Most probes a second for switches at one d
 Interface = Annotated[str | None, Parameter(help="Interface to send from.")]
 Dscp = Annotated[int, Parameter(help="Traffic class of the transfers, 0 to 63.")]
 
+app.command("ark.cli.discover_sources:import_", name="import")
+app.command("ark.cli.discover_sources:route_get", name="route-get")
+app.command("ark.cli.discover_sources:infer", name="infer")
+app.command("ark.cli.discover_watch:watch", name="watch")
+
 
 @app.default
 def discover(
@@ -186,7 +100,7 @@ def discover(
 
     around = Surroundings.of(fabric, names)
     wanted = Wanted(
-        _protocol(proto),
+        probed_protocol(proto),
         count("--dport", dport, 0xFFFF),
         _bounded("--dest-qp", dest_qp, 0xFF_FFFF),
         spread(port_ranges("--ports", ports)),
@@ -196,9 +110,9 @@ def discover(
     pairs = [
         (around.end(source or source_address(peer.address)), peer) for peer in around.peers(peers, source)
     ]
-    tasks = [wanted.task(around, *pair) for pair in pairs]
+    searches = [Search(wanted.task(around, *pair)) for pair in pairs]
     prober = Prober(
-        [Search(task) for task in tasks],
+        searches,
         nonce=secrets.randbits(24),
         fastest_ns=NS_PER_S // count("--rate", rate, RATE_MAX),
     )
@@ -206,8 +120,8 @@ def discover(
     learned_s = int(time.time())
     numbering = around.numbering
     maps = [
-        learned_map(finding, source=a.name, target=b.name, numbering=numbering, learned_s=learned_s)
-        for finding, (a, b) in zip(prober.findings(), pairs, strict=True)
+        learned_map(one.finding(), source=a.name, target=b.name, numbering=numbering, learned_s=learned_s)
+        for one, (a, b) in zip(searches, pairs, strict=True)
     ]
     show(maps, numbering, out=out, json=json)
 
@@ -233,28 +147,6 @@ def _probe(prober: Prober, pairs: Sequence[tuple[End, End]], interface: str | No
     )
 
 
-def show(maps: Sequence[LearnedMap], numbering: Numbering, *, out: Path | None, json: bool) -> None:
-    """Write, print and explain maps."""
-    if out is not None:
-        out.write_text(write_learned(maps, numbering.kind), "utf-8")
-    if json:
-        print_json({"numbering": numbering.kind, "results": [_row(one) for one in maps]})
-        return
-    print_table(
-        "Source ports by peer and path",
-        ["from", "to", "path", "over", "ports", "the first"],
-        [
-            (one.source, one.target, path.path, shown(path.hops), len(path.ports), _first(path.ports))
-            for one in maps
-            for path in one.paths
-        ],
-    )
-    for reason in dict.fromkeys(one.reason for one in maps if one.influence != "port"):
-        note(f"{', '.join(one.target for one in maps if one.reason == reason)}: {reason}")
-    if numbering.kind == "order":
-        note("paths are numbered in the order of addresses, for this host only; give --names or --fabric")
-
-
 def spread(ports: Sequence[int]) -> list[int]:
     """Ports in steps of a prime, so that those tried first differ in many bits."""
     number = len(ports)
@@ -278,37 +170,6 @@ class _Reporter:
         left = f", ETA {(now - self._started) / done * (total - done):.0f} s" if done else ""
         counters = self._prober.counters
         note(f"{done} of {total} peers done; {counters.answers} of {counters.sent} probes answered{left}")
-
-
-def _row(one: LearnedMap) -> dict[str, object]:
-    return {
-        "source": one.source,
-        "target": one.target,
-        "proto": one.proto,
-        "dport": one.dport,
-        "influence": one.influence,
-        "reason": one.reason,
-        "epoch": one.epoch,
-        "method": one.method,
-        "paths": [
-            {"path": path.path, "hops": path.hops, "count": len(path.ports), "ports": path.ports}
-            for path in one.paths
-        ],
-    }
-
-
-def _first(ports: Sequence[int]) -> str:
-    return " ".join(map(str, ports[:PORTS_SHOWN])) + (" …" if len(ports) > PORTS_SHOWN else "")
-
-
-def _protocol(text: str) -> int:
-    try:
-        number = protocol(text)
-    except ConfigError as error:
-        raise ConfigError(f"--proto: {error}") from None
-    if number not in {6, 17}:
-        raise ConfigError(f"--proto: {quoted(text)} cannot be probed; give udp or tcp")
-    return number
 
 
 def _bounded(flag: str, value: int, most: int) -> int:

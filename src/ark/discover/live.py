@@ -7,7 +7,7 @@ Needs ``CAP_NET_RAW`` and nothing else: ``setcap cap_net_raw+ep`` on the interpr
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from select import select
 from typing import Final, Self
@@ -15,6 +15,7 @@ from typing import Final, Self
 from ark.discover import icmp
 from ark.discover.probe import Probe, packet
 from ark.discover.prober import Prober
+from ark.discover.watch import Watch
 from ark.errors import ConfigError, LabError
 from ark.units import NS_PER_S
 
@@ -101,16 +102,44 @@ class RawSockets:
         self._hearer.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, struct.pack("=8I", *words))
 
 
+def keep_watch(
+    watches: Sequence[Watch],
+    prober: Prober,
+    sockets: RawSockets,
+    *,
+    until: Callable[[], bool],
+    on_news: Callable[[Watch, str], None],
+) -> None:
+    """Watch maps until ``until`` says so; it is asked at least twice a second, and so is every news told."""
+    while not until():
+        now = time.monotonic_ns()
+        for one in watches:
+            search = one.step(now)
+            if search is not None:
+                prober.add(search)
+            while one.news:
+                on_news(one, one.news.popleft())
+        deadlines = [one.next_ns for one in watches if not one.is_waiting]
+        answers_due = prober.next_deadline()
+        if answers_due is not None:
+            deadlines.append(answers_due)
+        _turn(prober, sockets, (min(deadlines, default=now + NS_PER_S) - now) / NS_PER_S)
+
+
 def run(prober: Prober, sockets: RawSockets, *, on_progress: Callable[[], None] = lambda: None) -> None:
     """Probe until every search has ended; ``on_progress`` is called at least twice a second."""
     while (deadline := prober.next_deadline()) is not None:
-        now = time.monotonic_ns()
-        sockets.wait(min(_WAIT_MAX_S, (deadline - now) / NS_PER_S))
-        for error in sockets.hear():
-            prober.icmp_received(time.monotonic_ns(), error)
-        for probe in prober.probes_to_send(time.monotonic_ns()):
-            sockets.send(probe, prober.nonce)
+        _turn(prober, sockets, (deadline - time.monotonic_ns()) / NS_PER_S)
         on_progress()
+
+
+def _turn(prober: Prober, sockets: RawSockets, wait_s: float) -> None:
+    """Wait for answers, feed them, and send what is due."""
+    sockets.wait(min(_WAIT_MAX_S, wait_s))
+    for error in sockets.hear():
+        prober.icmp_received(time.monotonic_ns(), error)
+    for probe in prober.probes_to_send(time.monotonic_ns()):
+        sockets.send(probe, prober.nonce)
 
 
 def source_address(target: str) -> str:

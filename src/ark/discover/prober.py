@@ -3,12 +3,11 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from ark.discover.icmp import IcmpError
 from ark.discover.pacing import FASTEST_NS, Pacer
 from ark.discover.probe import HOPS_MAX, Probe, quoted_mark
-from ark.discover.search import Finding, Search
 
 ATTEMPTS: Final = 6
 TIMEOUT_FIRST_NS: Final = 1_000_000_000
@@ -19,9 +18,32 @@ WINDOW: Final = 16
 _Key = tuple[str, str, int, int, int, int]
 
 
+class Asking(Protocol):
+    """What the prober runs: a search for ports, or a check of known ones."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to ask."""
+
+    def start(self) -> None:
+        """Begin; called once."""
+
+    def next_probe(self) -> Probe | None:
+        """The next probe to send, if there is one now."""
+
+    def answered(self, probe: Probe, router: str, *, expired: bool) -> None:
+        """Take the answer to a probe."""
+
+    def gave_up(self, probe: Probe) -> None:
+        """Take it that a probe is never answered."""
+
+    def check(self) -> None:
+        """Assert what always holds."""
+
+
 @dataclass(slots=True)
 class _Asked:
-    search: Search
+    search: Asking
     probe: Probe
     attempts: int = 0
     sent_ns: int = 0
@@ -52,38 +74,40 @@ class Prober:
     Parameters
     ----------
     searches
-        One a pair of NICs.
+        One a pair of NICs; ``add`` takes more later.
     nonce
         24 random bits.
     fastest_ns
         The least time between two probes that die at the same distance.
     """
 
-    def __init__(self, searches: Sequence[Search], *, nonce: int, fastest_ns: int = FASTEST_NS) -> None:
+    def __init__(self, searches: Sequence[Asking], *, nonce: int, fastest_ns: int = FASTEST_NS) -> None:
         self.nonce = nonce
         self.counters = Counters()
-        self._searches = tuple(searches)
-        self._out: dict[Search, int] = dict.fromkeys(self._searches, 0)
+        self._out: dict[Asking, int] = {}
         self._distances = {hop: _Distance(Pacer(fastest_ns)) for hop in range(1, HOPS_MAX + 1)}
         self._asked: dict[_Key, _Asked] = {}
         self._waiting: dict[_Key, _Asked] = {}
         self._round_trip_ns: int | None = None
-        for search in self._searches:
-            search.start()
+        self._added = 0
+        for search in searches:
+            self.add(search)
+
+    def add(self, search: Asking) -> None:
+        """Begin one more search."""
+        self._out[search] = 0
+        self._added += 1
+        search.start()
 
     @property
     def is_done(self) -> bool:
         """Whether every search has ended."""
-        return all(search.is_done for search in self._searches)
+        return not self._out
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many searches have ended, and how many there are."""
-        return sum(search.is_done for search in self._searches), len(self._searches)
-
-    def findings(self) -> list[Finding]:
-        """What each search has found, in their order."""
-        return [search.finding() for search in self._searches]
+        """How many searches have ended, and how many there were."""
+        return self._added - len(self._out), self._added
 
     def probes_to_send(self, now: int) -> list[Probe]:
         """Probes whose time has come, ``now`` in nanoseconds; each is taken for sent."""
@@ -120,12 +144,13 @@ class Prober:
         self._distances[asked.probe.hop].pacer.answered()
         self._out[asked.search] -= 1
         asked.search.answered(asked.probe, error.router, expired=error.expired)
+        self._forget_done()
 
     def next_deadline(self) -> int | None:
         """When ``probes_to_send`` may have something to do, in nanoseconds; ``None`` when all is done."""
+        self._refill()
         if self.is_done:
             return None
-        self._refill()
         times = [d.pacer.next_ns for d in self._distances.values() if d.ready]
         if self._waiting:
             times.append(min(asked.sent_ns for asked in self._waiting.values()) + self._timeout_ns)
@@ -149,7 +174,7 @@ class Prober:
         taking = True
         while taking:
             taking = False
-            for search in self._searches:
+            for search in self._out:
                 probe = search.next_probe() if self._out[search] < WINDOW else None
                 if probe is None:
                     continue
@@ -159,6 +184,11 @@ class Prober:
                 key = self._key(probe)
                 self._asked[key] = asked
                 self._distances[probe.hop].ready.append(asked)
+        self._forget_done()
+
+    def _forget_done(self) -> None:
+        for search in [one for one in self._out if one.is_done]:
+            del self._out[search]
 
     def _expire(self, now: int) -> None:
         timeout = self._timeout_ns
@@ -175,6 +205,7 @@ class Prober:
             self.counters.given_up += 1
             self._out[asked.search] -= 1
             asked.search.gave_up(asked.probe)
+        self._forget_done()
 
     def _key(self, probe: Probe) -> _Key:
         flow = probe.flow
