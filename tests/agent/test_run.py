@@ -65,19 +65,10 @@ class Processes:
         write_config(self.folder, name, peers=self.peers, more=f"{more}\n{control}{policy}{metrics}")
 
     def start(self, name: str, **environment: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "ark.cli.main", "agent", "--config", f"{self.folder}/{name}.toml"]
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = self.running[name] = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "ark.cli.main",
-                    "agent",
-                    "--config",
-                    str(self.folder / f"{name}.toml"),
-                ],
-                stderr=log,
-                env=os.environ | environment,
-            )
+            process = subprocess.Popen(command, stderr=log, env=os.environ | environment)
+        self.running[name] = process
         return process
 
     def client(self, name: str) -> Client:

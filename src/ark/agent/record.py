@@ -11,7 +11,7 @@ from typing import Final
 from ark.agent.service import Served
 from ark.client.messages import Lanes
 
-HEADER: Final = "id,src,dst,size_bytes,start_ns,sport,dport,path,proto,kind,end_ns\n"
+HEADER: Final = "id,src,dst,size_bytes,start_ns,sport,dport,path,proto,kind,end_ns,origin_ns\n"
 
 LINES_MAX: Final = 100_000
 """Lines that wait for the disk, about 10 MB. Full: further ones are dropped and counted."""
@@ -23,6 +23,9 @@ WRITE_LINES: Final = 256
 class Record:
     """Writes transfers to a CSV file, behind what it holds already.
 
+    Times count from the beginning of the file, ``origin_ns`` of the wall clock: add the differences of the
+    origins to join the files of several hosts.
+
     Raises
     ------
     OSError
@@ -32,9 +35,11 @@ class Record:
     def __init__(self, path: Path) -> None:
         self.dropped = 0
         self.written = 0
+        self._origin_ns = _origin_ns(path)
         self._file = path.open("a")
         if self._file.tell() == 0:
             self._file.write(HEADER)
+            self._file.flush()
         self._lines: list[str] = []
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ark-record")
         self._writing: Future[None] | None = None
@@ -47,12 +52,13 @@ class Record:
         if len(self._lines) >= LINES_MAX:
             self.dropped += 1
             return
-        pair = served.pair
+        pair, origin_ns = served.pair, self._origin_ns
+        start_ns, end_ns = (max(0, wall_ns - origin_ns) for wall_ns in (served.began_ns, time.time_ns()))
         ports = ";".join(str(lane.source_port) for lane in served.lanes if lane.source_port)
         paths = ";".join(map(str, served.paths))
         self._lines.append(
-            f"{epoch}.{served.flow},{pair.source.name},{pair.target.name},{request.size_bytes},{served.began_ns},"
-            f"{ports},{request.dport},{paths},{request.proto},{served.kind},{time.time_ns()}\n"
+            f"{epoch}.{served.flow},{pair.source.name},{pair.target.name},{request.size_bytes},{start_ns},"
+            f"{ports},{request.dport},{paths},{request.proto},{served.kind},{end_ns},{origin_ns}\n"
         )
         if len(self._lines) >= WRITE_LINES and (self._writing is None or self._writing.done()):
             self._writing = self._writer.submit(self._write, self._take())
@@ -71,3 +77,14 @@ class Record:
         self._file.writelines(lines)
         self._file.flush()
         self.written += len(lines)
+
+
+def _origin_ns(path: Path) -> int:
+    """Where the times of a file begin: as its first row says, or now."""
+    if path.exists():
+        with path.open() as file:
+            file.readline()
+            origin = file.readline().strip().rpartition(",")[2]
+        if origin.isascii() and origin.isdigit():
+            return int(origin)
+    return time.time_ns()
