@@ -102,7 +102,7 @@ def test_who_breaks_the_form_is_cut_off_alone(four: Cohort, data: bytes) -> None
         ((HELLO,), "hello has been said"),
         ((Start(5),), "no transfer has the handle 5"),
         ((Segment(5, 1),), "no transfer has the handle 5"),
-        ((Status(5, "x"),), "no table 'x'; there are summary, peers, reservations, links, transfers,"),
+        ((Status(5, "x"),), "no table 'x'; there are summary, peers, reservations, digest, links,"),
         ((Acquire(5, "h2", 1, 1, 17), Acquire(5, "h2", 1, 1, 17)), "handle 5 is in use"),
         ((Acquire(5, "h2", 10**9, 4791, 17, "", ahead=True), Segment(5, 1)), "flow"),
     ],

@@ -202,6 +202,18 @@ def test_status_tells_what_is_going_on(four: Cohort, client: Client) -> None:
     assert table(client, "clients")
 
 
+def test_equal_tables_have_equal_digests(four: Cohort, client: Client) -> None:
+    others = [four.client(name) for name in ("h1", "h3")]
+    empty = client.status("digest")
+    assert empty == {"reservations": 0, "digest": "0" * 16}
+    with client.transfer("h2", GB, dport=4791):
+        four.until(four.agree)
+        digest = client.status("digest")
+        assert digest != empty
+        assert [other.status("digest") for other in others] == [digest] * 2
+    four.until(lambda: not any(four.rows(name) for name in four.agents))
+
+
 def test_no_agent_is_no_preference(folder: object) -> None:
     client = Client(f"{folder}/none.sock")
     with client.transfer("h2", GB, dport=4791) as transfer, client.lanes("h2", 4791) as lanes:

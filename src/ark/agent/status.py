@@ -1,5 +1,6 @@
 """The tables that ``ark status`` and ``ark top`` show, as plain data."""
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,7 @@ Table = dict[str, object]
 
 
 def table(agent: "Agent", question: str, argument: int) -> Table:
-    """One table: ``summary``, ``peers``, ``reservations``, ``links``, ``transfers``, ``clients`` or ``why``.
+    """One table: ``summary``, ``peers``, ``reservations``, ``digest``, ``links`` and so on.
 
     Raises
     ------
@@ -98,6 +99,27 @@ def _reservations(agent: "Agent", _: int) -> Table:
 
     rows = [shown(row) for _, row in zip(range(ROWS_MAX), held, strict=False)]
     return {"total": len(held), "results": rows}
+
+
+def _digest(agent: "Agent", _: int) -> Table:
+    """Whether two hosts have the same table: their digests are equal."""
+    digest = 0
+    for row in agent.controller.view.table:
+        said = msgspec.msgpack.encode(
+            (
+                row.host,
+                row.epoch,
+                row.flow,
+                row.state,
+                row.paths,
+                row.source,
+                row.target,
+                row.size_bytes,
+                row.stamp,
+            )
+        )
+        digest ^= int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big")
+    return {"reservations": len(agent.controller.view.table), "digest": f"{digest:016x}"}
 
 
 def _links(agent: "Agent", _: int) -> Table:
@@ -185,6 +207,7 @@ TABLES: Final[dict[str, Callable[["Agent", int], Table]]] = {
     "summary": _summary,
     "peers": _peers,
     "reservations": _reservations,
+    "digest": _digest,
     "links": _links,
     "transfers": _transfers,
     "clients": _clients,
