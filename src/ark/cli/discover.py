@@ -63,10 +63,20 @@ Rate = Annotated[int, Parameter(help="Most probes a second for switches at one d
 Interface = Annotated[str | None, Parameter(help="Interface to send from.")]
 Dscp = Annotated[int, Parameter(help="Traffic class of the transfers, 0 to 63.")]
 
-app.command("ark.cli.discover_sources:import_", name="import")
-app.command("ark.cli.discover_sources:route_get", name="route-get")
-app.command("ark.cli.discover_sources:infer", name="infer")
-app.command("ark.cli.discover_watch:watch", name="watch")
+app.command(
+    "ark.cli.discover_sources:import_",
+    name="import",
+    help="Make a map of what a switch's own calculator says.",
+)
+app.command(
+    "ark.cli.discover_sources:route_get", name="route-get", help="Ask the kernel of this Linux switch."
+)
+app.command(
+    "ark.cli.discover_sources:infer", name="infer", help="Tell which known hash functions fit learned maps."
+)
+app.command(
+    "ark.cli.discover_watch:watch", name="watch", help="Verify learned maps; learn anew what has changed."
+)
 
 
 @app.default

@@ -49,15 +49,15 @@ class Surroundings:
     names: Mapping[str, str]
 
     @classmethod
-    def of(cls, fabric: Path | None, names: Path | None) -> "Surroundings":
-        """Read the files."""
+    def of(cls, fabric: Path | None, names: Path | None, *, has_names: bool = False) -> "Surroundings":
+        """Read the files; answers have addresses, so that a fabric is of use only with names for them."""
         network = None
         if fabric is not None:
             network = load_fabric(read_text(fabric, what="a fabric file"), str(fabric))
         table: dict[str, str] = {}
         if names is not None:
             table = read_names(read_text(names, what="a table of names"), str(names))
-        if network is not None and names is None:
+        if network is not None and names is None and not has_names:
             raise ConfigError("--fabric needs --names FILE too: answers have addresses, the fabric has names")
         return cls(network, table)
 
@@ -86,9 +86,7 @@ class Surroundings:
     def peers(self, texts: Sequence[str], source: str | None) -> list[End]:
         """The peers that are named; without any, all other NICs of the fabric."""
         if not texts and self.fabric is None:
-            raise ConfigError(
-                "name the peers to discover paths to: ark discover ADDRESS …, or give --fabric FILE"
-            )
+            raise ConfigError("name the peers: ark discover ADDRESS …, or give --fabric FILE")
         if not texts and self.fabric is not None:
             if source is None:
                 raise ConfigError("say which NIC of the fabric sends: --from NIC, or name the peers")

@@ -41,7 +41,7 @@ def import_(
     file
         Table src,dst,sport,dport,next_hop[,proto,switch] (CSV).
     """
-    around = Surroundings.of(fabric, names)
+    around = Surroundings.of(fabric, names, has_names=True)
     text = read_text(file, what="a table of a switch's calculator")
     findings = read_calculator(text, str(file), names=around.names)
     show(_maps(findings, around, "calculator"), around.numbering, out=out, json=json)

@@ -90,8 +90,9 @@ def internet_checksum(data: bytes) -> int:
     """The ones' complement checksum of RFC 1071, 16 bits."""
     if len(data) % 2:
         data += b"\0"
-    total = int.from_bytes(data) % 0xFFFF  # 2^16 = 1 modulo 0xFFFF: the sum of all words, carries folded in
-    return 0xFFFF - total
+    number = int.from_bytes(data)
+    # As 2^16 = 1 modulo 0xFFFF, that is the sum of all words with carries folded in; only zeros sum to zero.
+    return 0xFFFF - (number % 0xFFFF or (0xFFFF if number else 0))
 
 
 def _udp(probe: Probe, nonce: int) -> bytes:

@@ -10,6 +10,8 @@ from ark.discover.pacing import FASTEST_NS, Pacer
 from ark.discover.probe import HOPS_MAX, Probe, quoted_mark
 
 ATTEMPTS: Final = 6
+ATTEMPTS_THAT_SLOW: Final = 3
+"""What was lost more often than that met a silent switch, where going slower would not help."""
 TIMEOUT_FIRST_NS: Final = 1_000_000_000
 TIMEOUT_MIN_NS: Final = 100_000_000
 WINDOW: Final = 16
@@ -197,7 +199,8 @@ class Prober:
                 continue
             del self._waiting[key]
             distance = self._distances[asked.probe.hop]
-            distance.pacer.lost(asked.sent_ns, now)
+            if asked.attempts <= ATTEMPTS_THAT_SLOW:
+                distance.pacer.lost(asked.sent_ns, now)
             if asked.attempts < ATTEMPTS:
                 distance.ready.append(asked)
                 continue

@@ -236,6 +236,9 @@ class Watch:
 
     def _judge_one(self, path: int, verdict: Verdict, now: int) -> None:
         self._silent[path] = self._silent[path] + 1 if verdict is Verdict.SILENT else 0
+        if verdict is Verdict.SILENT:  # the same path again at once, by its next port
+            self._turns += len([one for one in self.learned.paths if one.ports]) - 1
+            self.next_ns = now
         if verdict is Verdict.MOVED:
             self._suspect(f"a port of path {path} takes another path", now)
         elif self._silent[path] >= SILENT_MAX:
