@@ -74,6 +74,16 @@ def test_limits_of_routers_are_met_with_patience(rate: float) -> None:
     assert now < 60 * NS_PER_S
 
 
+def test_every_port_is_asked_again_until_it_is_known() -> None:
+    """All of 200 ports, though each router answers one probe a second and half of the answers are lost."""
+    fabric = leaf_spine(2, 4, 1)
+    everything = {"per_path": None, "ports": range(50_000, 50_200)}
+    finding, net, _, _ = search_in(fabric, rate_per_s=1.0, loss=0.3, task=everything)
+    assert_right(fabric, finding, net.source, net.target)
+    assert len(finding.ports) >= 198
+    assert len(finding.ports) + len(finding.unanswered) == 200
+
+
 def test_spraying_is_recognised() -> None:
     finding, _, _, _ = search_in(leaf_spine(2, 4, 1), sprays=True)
     assert finding.influence is Influence.SPRAYED

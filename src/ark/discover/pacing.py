@@ -42,10 +42,15 @@ class Pacer:
         factor = _FASTER if self.is_settled else _FASTER_AT_FIRST
         self.interval_ns = max(self.fastest_ns, int(self.interval_ns * factor))
 
-    def lost(self, sent_ns: int, now: int) -> None:
-        """Note that a probe that left at ``sent_ns`` found no answer."""
+    def lost(self, sent_ns: int, now: int) -> bool:
+        """Note that a probe that left at ``sent_ns`` found no answer; whether that slowed the pace."""
         if sent_ns <= self.slowed_ns:
-            return
+            return False
         self.is_settled = True
         self.slowed_ns = now
         self.interval_ns = min(SLOWEST_NS, int(self.interval_ns * _SLOWER))
+        return True
+
+    def never_answered(self, slowed: int) -> None:
+        """Take back how often a probe has slowed the pace that met a silent switch, as it seems now."""
+        self.interval_ns = max(self.fastest_ns, int(self.interval_ns / _SLOWER**slowed))

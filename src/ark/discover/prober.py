@@ -49,6 +49,7 @@ class _Asked:
     probe: Probe
     attempts: int = 0
     sent_ns: int = 0
+    slowed: int = 0
 
 
 @dataclass(slots=True)
@@ -200,12 +201,13 @@ class Prober:
             del self._waiting[key]
             distance = self._distances[asked.probe.hop]
             if asked.attempts <= ATTEMPTS_THAT_SLOW:
-                distance.pacer.lost(asked.sent_ns, now)
+                asked.slowed += distance.pacer.lost(asked.sent_ns, now)
             if asked.attempts < ATTEMPTS:
                 distance.ready.append(asked)
                 continue
             del self._asked[key]
             self.counters.given_up += 1
+            distance.pacer.never_answered(asked.slowed)
             self._out[asked.search] -= 1
             asked.search.gave_up(asked.probe)
         self._forget_done()

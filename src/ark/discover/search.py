@@ -33,6 +33,9 @@ MISSED: Final = 0.001
 PORTS_TRIED_MAX: Final = 4096
 """Ports tried for one pair when not all are asked for; even a path of 1 in 500 is then found."""
 
+ROUNDS: Final = 3
+"""How often unanswered ports are asked again at the end: by then the pace suits the routers."""
+
 _SILENT_AFTER: Final = 3
 """A switch is silent when so many probes to it have been given up and none was ever answered."""
 
@@ -136,6 +139,7 @@ class Search:
         self._silent: set[int] = set()
         self._varying: tuple[int, ...] = ()
         self._tried = 0
+        self._rounds = 0
         self._found: dict[int, tuple[str, ...]] = {}
         self._counts: Counter[tuple[str, ...]] = Counter()
         if self._phase is _Phase.SURVEY:
@@ -296,8 +300,18 @@ class Search:
         if self._tried < min(most, len(self.task.ports)) and not self._has_enough():
             self._ask(self.task.ports[self._tried : self._tried + 1], self._varying)
             self._tried += 1
-        elif not self._out:
+        elif not self._out and not self._ask_again():
             self._phase = _Phase.DONE
+
+    def _ask_again(self) -> bool:
+        """Ask the ports once more that went unanswered, where every port is wanted and others answered."""
+        if self.task.per_path is not None or not self._found or self._rounds == ROUNDS:
+            return False
+        self._rounds += 1
+        for port in self.task.ports:
+            missing = [hop for hop in self._varying if (port, hop) not in self._seen]
+            self._ask([port], missing)
+        return bool(self._queue)
 
     def _has_enough(self) -> bool:
         per_path = self.task.per_path
