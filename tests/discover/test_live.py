@@ -130,37 +130,42 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_the_command_with_cap_net_raw_alone(two_tiers: Clos, open_folder: Path) -> None:
-    """As nobody with one capability; what it writes is what the model with the true seeds says."""
-    fabric, names, out = (open_folder / name for name in ("fabric.toml", "names.csv", "paths.json"))
-    fabric.write_text(to_toml(two_tiers.fabric), "utf-8")
-    lines = [f"{address},{switch}" for address, switch in two_tiers.addresses.items()]
-    names.write_text("\n".join(["address,switch", *lines]), "utf-8")
-    nobody = [*NOBODY, "--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"]
+def test_the_command_with_cap_net_raw_alone(two_tiers: Clos) -> None:
+    """As nobody with one capability; what it prints and writes is what the model with the true seeds says."""
+    capability = ["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"]
+    nobody = ["setpriv", "--reuid", "65534", "--clear-groups", *capability]
     command = [sys.executable, "-m", "ark.cli.main", "discover", "h2", "--from", "h0", "--json"]
-    files = ["--fabric", str(fabric), "--names", str(names)]
-    inside = ["ip", "netns", "exec", two_tiers.namespace("h0")]
-    done = subprocess.run([*inside, *nobody, *command, *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    with TemporaryDirectory() as folder:  # one of pytest's could not be read by nobody
+        home = Path(folder)
+        home.chmod(0o777)
+        (home / "fabric.toml").write_text(to_toml(two_tiers.fabric), "utf-8")
+        lines = [f"{address},{switch}" for address, switch in two_tiers.addresses.items()]
+        (home / "names.csv").write_text("\n".join(["address,switch", *lines]), "utf-8")
+        files = [
+            "--fabric",
+            f"{home}/fabric.toml",
+            "--names",
+            f"{home}/names.csv",
+            "--out",
+            f"{home}/paths.json",
+        ]
+        inside = ["ip", "netns", "exec", two_tiers.namespace("h0")]
+        done = subprocess.run(
+            [*inside, *nobody, *command, *files], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        (learned,) = read_learned((home / "paths.json").read_text("utf-8"), "paths.json").maps
     (result,) = json.loads(done.stdout)["results"]
     model = two_tiers.as_running()
-    exact = path_map(model, model.nic("h0"), model.nic("h2"), ports=range(49_152, 65_536))
-    whole = {port for path in result["paths"] for port in path["ports"]}
+    ends = model.nic("h0"), model.nic("h2")
+    assert [path["path"] for path in result["paths"]] == [0, 1, 2, 3]
     for path in result["paths"]:
         assert path["hops"] == ["leaf0", f"spine{path['path']}", "leaf1"]
-    again = path_map(model, model.nic("h0"), model.nic("h2"), ports=whole)
-    assert {path["path"]: path["count"] for path in result["paths"]} == {
-        k: again.count(k) for k in exact.paths
-    }
-    subprocess.run([*inside, *command, *files, "--out", str(out)], capture_output=True, text=True, check=True)
-    (learned,) = read_learned(out.read_text("utf-8"), "paths.json").maps
-    for path in exact.paths:
-        ports = learned.path_map().ports(path)
-        assert ports
-        assert path_map(model, model.nic("h0"), model.nic("h2"), ports=ports).count(path) == len(ports)
+        assert path["count"] >= 4
+        assert path_map(model, *ends, ports=path["ports"]).count(path["path"]) == path["count"]
+        assert learned.path_map().ports(path["path"]) == tuple(path["ports"][:16])
 
 
-@pytest.mark.usefixtures("open_folder")
 def test_without_the_capability_the_message_says_how_to_get_it(two_tiers: Clos) -> None:
     inside = ["ip", "netns", "exec", two_tiers.namespace("h0")]
     command = [sys.executable, "-m", "ark.cli.main", "discover", "10.0.0.3"]

@@ -14,9 +14,11 @@ def example(name: str) -> Fabric:
     return load_fabric((EXAMPLES / name).read_text(encoding="utf-8"), name)
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
-def test_an_example_is_a_fabric_without_warnings(file: Path) -> None:
-    assert summarise(example(file.name)).warnings == ()
+@pytest.mark.parametrize(
+    "name", ["paper.toml", "ns3-reference.toml", "three-tier.toml", "dual-plane.toml", "links.toml"]
+)
+def test_an_example_is_a_fabric_without_warnings(name: str) -> None:
+    assert summarise(example(name)).warnings == ()
 
 
 def test_the_papers_fabric_is_the_one_of_the_file() -> None:
