@@ -1,6 +1,9 @@
 import json
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,3 +177,25 @@ def test_with_8_leaves_one_table_of_spines_gains_nothing_and_links_do() -> None:
     means = _means(list(run_all(experiment)))
     assert abs(1 - means["ark-paper"] / means["ecmp"]) < 0.06
     assert 1 - means["ark"] / means["ecmp"] > 0.43
+
+
+SWEEP = """
+import os
+from ark.sim.experiment import Experiment
+from ark.sim.sweep import run_all
+from ark.sim.traffic import PresetWorkload
+if __name__ == "__main__":
+    experiment = Experiment(workload=PresetWorkload(requests=20), schemes=("ideal",), seeds=tuple(range(50)))
+    runs = run_all(experiment, processes=1)
+    next(runs)
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.slow
+def test_workers_do_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
+    """The worker holds the other end of stdout: reading to its end waits for the worker."""
+    script = tmp_path / "sweep.py"
+    script.write_text(SWEEP)
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=300, check=False)
+    assert done.returncode == -9

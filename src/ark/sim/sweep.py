@@ -4,7 +4,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Final
 
 from ark.sim.experiment import Experiment, run_point
@@ -86,6 +87,15 @@ def _compile_once() -> None:
 def _adopt(experiment: Experiment) -> None:
     global _experiment  # noqa: PLW0603 - a worker process has one experiment, handed over once
     _experiment = experiment
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent has been killed: nobody else would, and it would wait for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(scheme: str, qps: float | None, seed: int) -> RunResult:
