@@ -53,7 +53,7 @@ def discovered(made: Clos, pairs: Sequence[tuple[Nic, Nic]], **options: object) 
         for a, b in pairs
     ]
     searches = [Search(task) for task in tasks]
-    prober = Prober(searches, nonce=0x123456)
+    prober = Prober(searches, nonce=0x123456, fastest_ns=1_000_000)
     with made.inside(pairs[0][0].name):
         sockets = RawSockets(made.version)
     with sockets:

@@ -75,7 +75,7 @@ def test_limits_of_routers_are_met_with_patience(rate: float) -> None:
 
 
 def test_every_port_is_asked_again_until_it_is_known() -> None:
-    """All of 200 ports, though each router answers one probe a second and half of the answers are lost."""
+    """All of 200 ports, though each router answers one probe a second and 30 % of answers are lost."""
     fabric = leaf_spine(2, 4, 1)
     everything = {"per_path": None, "ports": range(50_000, 50_200)}
     finding, net, _, _ = search_in(fabric, rate_per_s=1.0, loss=0.3, task=everything)
