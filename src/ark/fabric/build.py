@@ -157,7 +157,7 @@ class _Builder:
                         )
 
     def _check_weights(self) -> None:
-        """Weights go by the name of a neighbour; one that names no switch would silently count for nothing."""
+        """Weights go by the name of a neighbour; one that names no switch would count for nothing."""
         plan = self.plan
         specs = [("", "hash", plan.hash), ("", "lag_hash", plan.lag_hash), ("", "host_hash", plan.host_hash)]
         for switch in plan.switches:

@@ -1,6 +1,6 @@
 """What a fabric is made of, and which equal-cost paths and next hops lead from one NIC to another.
 
-A ``Fabric`` never changes. ``ark.fabric.generate`` and ``ark.fabric.schema`` make one; whoever wants one
+A ``Fabric`` never changes. ``ark.fabric.generate`` and ``ark.fabric.load`` make one; whoever wants one
 link fewer makes another. Addresses, hashes and next-hop orders are kept here as data; which path a packet
 really takes is decided in ``ark.fabric.route``.
 
@@ -35,7 +35,7 @@ class Fabric:
         Short label for results.
     hosts, switches, links
         As described at their classes. ``Nic.attachment`` and ``Link.index`` must already be right:
-        ``ark.fabric.blueprint`` takes care of it.
+        ``ark.fabric.build`` takes care of it.
     attachments
         The sets of switches that NICs hang on, by number.
     prefill, decode
