@@ -300,6 +300,7 @@ def test_after_a_restart_running_transfers_keep_their_paths() -> None:
     assert known.table.get(ME, 1) == decision.announce
     assert mine.flow_resumed(10, 500, 2, 0, 1, 5, (2,)).kind is Kind.UNMANAGED
     assert mine.flow_resumed(10, 500, 3, 0, 1, BIG, ()).kind is Kind.UNMANAGED
+    assert [entry.name for flow in (1, 2, 3) for entry in mine.why(flow)] == ["flow_resumed"] * 3
     for paths in ((4,), (1, 1)):
         with pytest.raises(LocalProtocolError, match="can't run on"):
             mine.flow_resumed(10, 500, 4, 0, 1, BIG, paths)

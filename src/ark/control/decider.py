@@ -122,7 +122,7 @@ class Decider:
         self.counters.arrivals += 1
         request = Request(source, target, size_bytes, mix(self._salt, flow), spread)
         if not self._is_managed(request):
-            return self._leave_alone(now_ns, flow, request, cause)
+            return self._leave_alone(now_ns, "flow_arrived", flow, request, cause)
         if self._blind:
             pick, kind = self._chooser.blind(request), Kind.BLIND
             self.counters.blind += 1
@@ -162,7 +162,7 @@ class Decider:
         self.counters.arrivals += 1
         request = Request(source, target, size_bytes, mix(self._salt, flow), 0)
         if not paths or not self._is_managed(request):
-            return self._leave_alone(now_ns, flow, request, cause)
+            return self._leave_alone(now_ns, "flow_resumed", flow, request, cause)
         if not set(paths).issubset(self._paths.between(source, target).usable) or len(set(paths)) < len(
             paths
         ):
@@ -331,13 +331,13 @@ class Decider:
             return False
         return self._paths.between(request.source, request.target).managed
 
-    def _leave_alone(self, now_ns: int, flow: int, request: Request, cause: int) -> Decision:
+    def _leave_alone(self, now_ns: int, name: str, flow: int, request: Request, cause: int) -> Decision:
         self.counters.unmanaged += 1
         usable = self._paths.between(request.source, request.target).usable
         paths = usable if len(usable) == 1 else ()
         transfer = Transfer(flow, request, Kind.UNMANAGED, paths, now_ns, None)
         self._transfers[flow] = transfer
-        return self._decide(now_ns, "flow_arrived", transfer, Event.ASSIGNED, None, cause)
+        return self._decide(now_ns, name, transfer, Event.ASSIGNED, None, cause)
 
     def _kind_of(self, pick: Pick) -> Kind:
         if pick.fallback:
