@@ -16,11 +16,8 @@ from ark.errors import ConfigError
 Bytes = NewType("Bytes", int)
 BitsPerSecond = NewType("BitsPerSecond", int)
 Nanoseconds = NewType("Nanoseconds", int)
-Picoseconds = NewType("Picoseconds", int)
-Seconds = NewType("Seconds", float)
 
 NS_PER_S: Final = 1_000_000_000
-PS_PER_S: Final = 1_000_000_000_000
 
 _DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}

@@ -17,9 +17,6 @@ AHEAD_MAX_NS: Final = NS_PER_S
 """A peer's stamp further ahead of our wall clock than this is not merged: one host with a clock years ahead
 would otherwise drag every other host's stamps along, for good."""
 
-STAMP_MAX: Final = 2**63 - 1
-"""Largest stamp on the wire (the year 2262): a signed 64-bit number in every language."""
-
 
 class HybridClock:
     """Gives stamps that grow strictly and follow all merged ones.

@@ -161,8 +161,7 @@ class Outbox:
         batch.rows += 1
         batch.size += len(part)
         if subject not in self._due:
-            quiet = batch.sent_at is None or now - batch.sent_at >= self.batch_ns
-            self._due.set(subject, now if quiet or batch.sent_at is None else batch.sent_at + self.batch_ns)
+            self._due.set(subject, now if batch.sent_at is None else max(now, batch.sent_at + self.batch_ns))
 
     def _flush(self, subject: str, batch: Batch, now: int) -> None:
         stream = batch.stream
