@@ -124,7 +124,7 @@ def read_batch(path: FilePath, fabric: Fabric) -> Batch:
     table.require(*_REQUIRED)
     rows = table.rows(_SCHEMA, keep_rest=True)
     faults = Faults(table.file)
-    _check_ids(rows, faults)
+    rows.check_unique("id", faults)
     nics = Nics(fabric)
     routed = []
     for number in range(len(rows.line)):
@@ -177,15 +177,6 @@ class _Row:
     def _whole(self, column: str, default: int) -> int:
         cells = self._rows.whole.get(column)
         return default if cells is None else int(cells[self._number])
-
-
-def _check_ids(rows: Rows, faults: Faults) -> None:
-    first: dict[str, int] = {}
-    for name, line in zip(rows.text["id"], rows.line.tolist(), strict=True):
-        if first.setdefault(name, line) != line:
-            faults.add(
-                f"{quoted(name)} stands on line {first[name]} too; ids are unique", line=line, column="id"
-            )
 
 
 def _cells(rows: Rows, name: str) -> Sequence[object]:

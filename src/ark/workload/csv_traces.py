@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ark.workload.arrivals import ARRIVED_S_MAX
 from ark.workload.columns import Number, Timestamp, Whole
-from ark.workload.faults import Faults
+from ark.workload.faults import FAULTS_MAX, Faults
 from ark.workload.table import Column, Rows, Table
 
 Ints = NDArray[np.int64]
@@ -65,7 +65,7 @@ def _ark(table: Table, rows: Rows) -> Raw:
     prompt = rows.whole["prompt_tokens"]
     prefix = rows.whole.get("prefix_tokens", _none(rows))
     faults = Faults(table.file)
-    for index in np.flatnonzero(prefix >= prompt)[:FAULTY_ROWS_NAMED].tolist():
+    for index in np.flatnonzero(prefix >= prompt)[:FAULTS_MAX].tolist():
         faults.add(
             f'"{prefix[index]}" is not below the {prompt[index]} tokens of the prompt',
             line=int(rows.line[index]),
@@ -108,8 +108,6 @@ def _burstgpt(table: Table, rows: Rows) -> Raw:
         (note,) if failed else (),
     )
 
-
-FAULTY_ROWS_NAMED: Final = 1_000
 
 ARK: Final = CsvFormat(
     ("arrived_s", "prompt_tokens", "output_tokens"),

@@ -9,10 +9,11 @@ import numpy as np
 
 from ark.errors import ConfigError, Fault
 from ark.fabric.nearest import nearest
+from ark.fabric.roce import DPORT
 from ark.units import quoted
 from ark.workload.columns import Port, Text, Whole
 from ark.workload.faults import Faults
-from ark.workload.flows import NO_PORT, ROCE_DPORT, Flows
+from ark.workload.flows import NO_PORT, Flows
 from ark.workload.table import Column, Rows, read_table
 
 SIZE_BYTES_MAX: Final = 1 << 50
@@ -31,7 +32,7 @@ _SCHEMA: Final[dict[str, Column]] = {
     "size_bytes": Whole(1, SIZE_BYTES_MAX),
     "start_ns": Whole(0, START_NS_MAX),
     "sport": Port(default=NO_PORT),
-    "dport": Port(default=ROCE_DPORT),
+    "dport": Port(default=DPORT),
     "path": Text(
         2_000, r"(\d{1,6}([;>]\d{1,6})*)?", 'a path like "2" (or "0;2>3": ; between stripes, > a move)'
     ),
@@ -63,7 +64,7 @@ def read_flows(path: Path | str, *, nics: Collection[str] | None = None) -> Flow
     table.require(*_REQUIRED)
     rows = table.rows(_SCHEMA, keep_rest=True)
     faults = Faults(table.file)
-    _check_ids(rows, faults)
+    rows.check_unique("id", faults)
     _check_ends(rows, nics, faults)
     faults.check()
     count = len(rows.line)
@@ -78,7 +79,7 @@ def read_flows(path: Path | str, *, nics: Collection[str] | None = None) -> Flow
         size_bytes=rows.whole["size_bytes"][order],
         start_ns=start[order],
         sport=rows.whole.get("sport", np.full(count, NO_PORT))[order].astype(np.int32),
-        dport=rows.whole.get("dport", np.full(count, ROCE_DPORT))[order].astype(np.int32),
+        dport=rows.whole.get("dport", np.full(count, DPORT))[order].astype(np.int32),
         path=text.get("path"),
         extra={name: cells for name, cells in text.items() if name not in COLUMNS},
         notes=(f"{early} rows stood before an earlier one; all were sorted by start",) if early else (),
@@ -118,15 +119,6 @@ def write_flows(
             writer.writerows(zip(*table.values(), strict=True))
     except OSError as error:
         raise ConfigError(Fault(str(path), f"cannot be written: {error.strerror or error}")) from None
-
-
-def _check_ids(rows: Rows, faults: Faults) -> None:
-    first: dict[str, int] = {}
-    for name, line in zip(rows.text["id"], rows.line.tolist(), strict=True):
-        if first.setdefault(name, line) != line:
-            faults.add(
-                f"{quoted(name)} stands on line {first[name]} too; ids are unique", line=line, column="id"
-            )
 
 
 def _check_ends(rows: Rows, nics: Collection[str] | None, faults: Faults) -> None:

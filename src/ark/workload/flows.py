@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ark.errors import ConfigError
+from ark.fabric.roce import DPORT, SPORTS
 from ark.units import NS_PER_S, quoted
 from ark.workload.kv import KvModel
 from ark.workload.requests import Requests
 from ark.workload.streams import Purpose, stream
 
-ROCE_DPORT: Final = 4791
-ROCE_SPORT_MIN: Final = 0xC000
-ROCE_SPORT_MAX: Final = 0xFFFF
 NO_PORT: Final = -1
 """``sport`` of a flow whose file does not say it; ``Flows.with_ports`` draws one."""
 
@@ -76,7 +74,7 @@ class Flows:
 def random_ports(count: int, seed: int) -> NDArray[np.int32]:
     """Uniform RoCE source ports: int32[count], the first ones the same for every count."""
     rng = stream(seed, Purpose.PORTS)
-    return rng.integers(ROCE_SPORT_MIN, ROCE_SPORT_MAX + 1, count).astype(np.int32)
+    return rng.integers(SPORTS.start, SPORTS.stop, count).astype(np.int32)
 
 
 def make_flows(
@@ -86,7 +84,7 @@ def make_flows(
     targets: Sequence[str],
     seed: int,
     *,
-    dport: int = ROCE_DPORT,
+    dport: int = DPORT,
     send_prefix: bool = False,
 ) -> Flows:
     """One transfer a request, from a random prefill NIC to a random decode NIC, at its arrival.

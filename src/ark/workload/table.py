@@ -35,6 +35,14 @@ class Rows:
     number: dict[str, Floats] = field(default_factory=dict)
     text: dict[str, list[str]] = field(default_factory=dict)
 
+    def check_unique(self, name: str, faults: Faults) -> None:
+        """Add a fault for each cell of a text column that stands on an earlier line too."""
+        first: dict[str, int] = {}
+        for cell, line in zip(self.text[name], self.line.tolist(), strict=True):
+            if first.setdefault(cell, line) != line:
+                what = f"{quoted(cell)} stands on line {first[cell]} too; {name}s are unique"
+                faults.add(what, line=line, column=name)
+
 
 class Table:
     """A CSV file whose header has been read; ``rows`` parses the rest."""
@@ -152,7 +160,7 @@ class Table:
         return rows
 
 
-def read_table(path: Path, *, what: str, limit: int | None = None) -> Table:
+def read_table(path: Path, *, what: str) -> Table:
     """A CSV file with its header read.
 
     Raises
@@ -160,8 +168,7 @@ def read_table(path: Path, *, what: str, limit: int | None = None) -> Table:
     ConfigError
         As ``read_text``, or if the first line is no header of a table.
     """
-    # One line more for the header; blank lines among the rows only shorten what is read.
-    return Table(str(path), read_text(path, what=what, lines_max=None if limit is None else limit + 1))
+    return Table(str(path), read_text(path, what=what))
 
 
 def _header(file: str, number: int, line: str) -> tuple[str, ...]:
