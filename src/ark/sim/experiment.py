@@ -43,7 +43,7 @@ from ark.workload.load import qps_for_load
 Engine = Literal["flow", "packet"]
 
 SCALE_MAX: Final = 1e6
-SEED_MAX: Final = 2**32
+SEED_MAX: Final = 2**32 - 1
 
 
 def _paper_kv() -> KvModel:
@@ -126,8 +126,8 @@ class Experiment:
             faults.append(Fault("scale", f"{self.scale:g} is out of bounds; allowed are 0.001 to 1,000,000"))
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             faults.append(Fault("seeds", "none given" if not self.seeds else "one is given twice"))
-        if any(not 0 <= seed < SEED_MAX for seed in self.seeds):
-            faults.append(Fault("seeds", f"allowed are 0 to {SEED_MAX - 1}"))
+        if any(not 0 <= seed <= SEED_MAX for seed in self.seeds):
+            faults.append(Fault("seeds", f"allowed are 0 to {SEED_MAX}"))
         faults += _qps_faults(self.qps, self.workload)
         if faults:
             raise ConfigError(*faults)

@@ -6,7 +6,7 @@ that takes one prompt after the other; the transfer begins when the prefill ends
 while later ones are still computed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -98,7 +98,8 @@ def in_order_of_sending(flows: Flows, serving: Serving, scale: float) -> tuple[F
     order = np.argsort(serving.sent_s, kind="stable")
     rows = order.tolist()
     start_ns = np.rint(serving.sent_s[order] * (NS_PER_S / scale)).astype(np.int64)
-    sorted_flows = Flows(
+    sorted_flows = replace(
+        flows,
         id=[flows.id[row] for row in rows],
         src=[flows.src[row] for row in rows],
         dst=[flows.dst[row] for row in rows],
@@ -106,13 +107,9 @@ def in_order_of_sending(flows: Flows, serving: Serving, scale: float) -> tuple[F
         start_ns=start_ns,
         sport=flows.sport[order],
         dport=flows.dport[order],
-        notes=flows.notes,
     )
     columns = ("arrived_s", "queue_s", "prefill_s", "decode1_s", "sent_s")
-    sorted_columns = {name: getattr(serving, name)[order] for name in columns}
-    return sorted_flows, Serving(
-        **sorted_columns, layers=serving.layers, model=serving.model, load=serving.load
-    )
+    return sorted_flows, replace(serving, **{name: getattr(serving, name)[order] for name in columns})
 
 
 def layers_of(serving: Serving, scale: float) -> Layers | None:
