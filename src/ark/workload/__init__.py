@@ -1,6 +1,7 @@
 """What the network has to carry: requests, arrivals, traces, KV-cache sizes and latency models.
 
-May import ``ark.fabric``, ``ark.units``, ``ark.errors``, msgspec and NumPy.
+May import ``ark.fabric``, ``ark.units``, ``ark.errors``, msgspec and NumPy; scikit-learn, lazily, for
+profiles in Vidur's format.
 """
 
 from ark.workload.flow_file import read_flows, write_flows
