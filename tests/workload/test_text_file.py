@@ -1,6 +1,8 @@
 """Text files: what is read of them, and their bounds."""
 
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -30,6 +32,41 @@ def test_large_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match=r"is larger than 1.05 MB; split it, or cut it to fewer rows"):
         read_text(file, what="text")
     assert read_text(file, what="text", lines_max=3) == "a\na\na"
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_file, "PIPE_WAIT_MS", 1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match=r"pipe: cannot be read: it is a pipe, and nobody writes to it$"):
+        read_text(tmp_path / "pipe", what="text")
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    text = "a line\n" * 300_000  # more than a block, and than a pipe holds
+    writer = Thread(target=(tmp_path / "pipe").write_text, args=(text,))
+    writer.start()
+    assert read_text(tmp_path / "pipe", what="text") == text
+    writer.join()
+
+
+def test_a_pipe_may_be_open_long_before_its_first_byte(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    both = os.open(tmp_path / "pipe", os.O_RDWR)
+
+    def write() -> None:
+        os.write(both, b"a\n")
+        os.close(both)
+
+    writer = Thread(target=write)
+    writer.start()
+    assert read_text(tmp_path / "pipe", what="text") == "a\n"
+    writer.join()
+
+
+def test_a_device_without_end_is_refused_at_its_first_block() -> None:
+    with pytest.raises(ConfigError, match=r"/dev/zero: is a binary file; expected text"):
+        read_text(Path("/dev/zero"), what="text", lines_max=None)
 
 
 def test_tables_of_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

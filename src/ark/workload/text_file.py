@@ -4,6 +4,10 @@ The usual accidents get a message of their own: a web page saved in place of the
 unpacked, a Git LFS pointer, a wrong encoding.
 """
 
+import os
+import select
+import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +16,9 @@ from ark.units import format_size
 
 FILE_BYTES_MAX: Final = 1 << 30
 """Largest file that is read; it takes a few times as much memory while it is parsed."""
+
+PIPE_WAIT_MS: Final = 2_000
+"""How long a named pipe may be without a writer; opening it the usual way would wait for one forever."""
 
 _BLOCK: Final = 1 << 20
 _ARCHIVES: Final = {
@@ -39,8 +46,8 @@ def read_text(path: Path, *, what: str, lines_max: int | None = None) -> str:
     Raises
     ------
     ConfigError
-        If the file cannot be read, is larger than ``FILE_BYTES_MAX``, empty, binary, not UTF-8, or is plainly
-        something else (an archive, a web page, a Git LFS pointer).
+        If the file cannot be read, is larger than ``FILE_BYTES_MAX``, empty, binary, not UTF-8, is plainly
+        something else (an archive, a web page, a Git LFS pointer), or is a pipe that nobody writes to.
     """
     try:
         raw = _read_bytes(path, what, lines_max)
@@ -48,8 +55,7 @@ def read_text(path: Path, *, what: str, lines_max: int | None = None) -> str:
         raise ConfigError(Fault(str(path), f"cannot be read: {error.strerror or error}")) from None
     except ValueError:  # a NUL in the name itself
         raise ConfigError(Fault(str(path), "is not a file name")) from None
-    if b"\0" in raw:
-        raise ConfigError(Fault(str(path), f"is a binary file; expected {what}"))
+    _refuse_binary(path, raw, what)
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         text = raw.decode("utf-8")
@@ -67,8 +73,8 @@ def read_text(path: Path, *, what: str, lines_max: int | None = None) -> str:
 
 
 def _read_bytes(path: Path, what: str, lines_max: int | None) -> bytes:
-    with path.open("rb") as file:
-        blocks = [file.read(_BLOCK)]
+    with open(path, "rb", opener=_open) as file:
+        blocks = [_first_block(file)]
         _refuse_what_is_no_text(path, blocks[0], what)
         size, lines = len(blocks[0]), blocks[0].count(b"\n")
         while blocks[-1] and (lines_max is None or lines < lines_max):
@@ -86,6 +92,33 @@ def _read_bytes(path: Path, what: str, lines_max: int | None) -> bytes:
     return raw if lines_max is None else _first_lines(raw, lines_max)
 
 
+def _open(name: str, flags: int) -> int:
+    """Open a file for reading, at once even where it is a pipe without a writer."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+def _first_block(file: BufferedReader) -> bytes:
+    """The first block of a file just opened; an ``OSError`` if it is a pipe that nobody writes to."""
+    head = b""
+    if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+        at_once: bytes | None = file.read(_BLOCK)  # None: somebody has the pipe open and writes nothing yet
+        if at_once == b"":
+            waiting = select.poll()
+            waiting.register(file, select.POLLIN | select.POLLHUP)
+            anything = waiting.poll(PIPE_WAIT_MS)
+            at_once = file.read(_BLOCK)
+            if at_once == b"" and not anything:
+                raise OSError(None, "it is a pipe, and nobody writes to it")
+        head = at_once or b""
+    os.set_blocking(file.fileno(), True)
+    return head + file.read(_BLOCK - len(head))
+
+
+def _refuse_binary(path: Path, raw: bytes, what: str) -> None:
+    if b"\0" in raw:
+        raise ConfigError(Fault(str(path), f"is a binary file; expected {what}"))
+
+
 def _first_lines(raw: bytes, count: int) -> bytes:
     parts = raw.split(b"\n", count)
     return raw if len(parts) <= count else b"\n".join(parts[:count])
@@ -99,6 +132,7 @@ def _refuse_what_is_no_text(path: Path, head: bytes, what: str) -> None:
             )
     if head.startswith(_OTHER_ENCODINGS):
         raise ConfigError(Fault(str(path), "is UTF-16 text; save it as UTF-8"))
+    _refuse_binary(path, head, what)  # before a device without end is read up to the bound
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:64].lower()
     if start.startswith(b"<"):
         raise ConfigError(
