@@ -50,18 +50,18 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_a_pipe_may_be_open_long_before_its_first_byte(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    both = os.open(tmp_path / "pipe", os.O_RDWR)
+def test_a_pipe_may_be_open_long_before_its_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_open, source = os.pipe()
+    set_blocking = os.set_blocking
 
-    def write() -> None:
-        os.write(both, b"a\n")
-        os.close(both)
+    def then_write(file: int, blocking: bool) -> None:  # called once the pipe was found to be empty
+        set_blocking(file, blocking)
+        os.write(source, b"a\n")
+        os.close(source)
 
-    writer = Thread(target=write)
-    writer.start()
-    assert read_text(tmp_path / "pipe", what="text") == "a\n"
-    writer.join()
+    monkeypatch.setattr(os, "set_blocking", then_write)
+    assert read_text(Path(f"/dev/fd/{kept_open}"), what="text") == "a\n"
+    os.close(kept_open)
 
 
 def test_a_device_without_end_is_refused_at_its_first_block() -> None:
