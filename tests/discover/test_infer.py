@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from ark.cli.discover import spread
 from ark.discover.infer import Inferred, infer
 from ark.discover.learned import LearnedMap, LearnedPath
+from ark.discover.model import agreement, predicted
 from ark.discover.observations import header_of_ports, observations
 from ark.discover.offsets import fit_offsets
+from ark.discover.relative import by_offsets
 from ark.errors import ConfigError
 from ark.fabric import Fabric, HashSpec, fat_tree, leaf_spine, route_ports
 from ark.fabric.hash_spec import HashFunction
@@ -130,6 +133,45 @@ def test_one_base_probe_a_pair(function: HashFunction, spines: int) -> None:
     base = 60_000
     said = [offsets.path_of(int(p), base_port=base, base_path=truth[base]) for p in ALL]
     assert said == [truth[int(port)] for port in ALL]
+
+
+def test_three_ports_of_a_pair_tell_all_others() -> None:
+    spec = HashSpec(function="crc32", seed=3)
+    fabric = leaf_spine(2, 4, 3, hash=spec)
+    whole = learned_from(fabric, "h0", "h3", some_ports(200))
+    probed = learned_from(fabric, "h1", "h5", [50_000, 60_000, 61_234])
+    found = by_offsets(whole, probed, ALL.tolist())
+    assert agreement(found, fabric) == (len(ALL), len(ALL))
+    assert found.method == "offsets"
+    wrong = learned_from(leaf_spine(2, 4, 3, hash=HashSpec(seed=1)), "h1", "h5", some_ports(8))
+    with pytest.raises(ConfigError, match="does not follow from h0 to h3; discover it without --like"):
+        by_offsets(whole, wrong, ALL.tolist())
+    murmur = learned_from(leaf_spine(2, 4, 3), "h0", "h3", some_ports(200))
+    with pytest.raises(ConfigError, match="is not linear in the port"):
+        by_offsets(murmur, probed, ALL.tolist())
+
+
+def test_inferred_hashes_give_every_port_of_a_pair() -> None:
+    fabric = leaf_spine(2, 4, 1, hash=HashSpec(seed=5))
+    one = learned_from(fabric, "h0", "h1", some_ports(200))
+    (seen,) = observations([one])
+    found = predicted(one, {"leaf0": infer(seen, seeds=[5])[0]}, ALL)
+    assert agreement(found, fabric) == (len(ALL), len(ALL))
+    assert found.method == "model"
+    with pytest.raises(ConfigError, match="the hash of leaf0 is not known"):
+        predicted(one, {}, ALL)
+
+
+def test_a_fabric_file_with_another_hash_is_told() -> None:
+    one = learned_from(leaf_spine(2, 4, 1, hash=HashSpec(seed=5)), "h0", "h1", some_ports(200))
+    right, asked = agreement(one, leaf_spine(2, 4, 1, hash=HashSpec(seed=6)))
+    assert asked == 200
+    assert right < 100
+
+
+@pytest.mark.parametrize("number", [1, 9_973, 9_967, 16_384, 65_536, 5 * 9_973])
+def test_ports_are_tried_each_once(number: int) -> None:
+    assert sorted(spread(range(number))) == list(range(number))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Annotated, Final
 
 import cyclopts
@@ -14,13 +15,16 @@ from ark.cli.discover_ends import End, FabricFile, Json, NamesFile, Out, Surroun
 from ark.cli.flags import count
 from ark.cli.output import note
 from ark.cli.port_ranges import port_ranges
-from ark.discover.learned import learned_map
+from ark.discover.learned import LearnedMap, learned_map, read_learned
+from ark.discover.numbering import Numbering
 from ark.discover.probe import HOPS_MAX, Flow
 from ark.discover.prober import Prober
+from ark.discover.relative import BASE_PORTS, by_offsets
 from ark.discover.search import Search, Task
 from ark.errors import ConfigError, LabError
 from ark.fabric.roce import DPORT
 from ark.units import NS_PER_S, quoted
+from ark.workload.text_file import read_text
 
 app: Final = cyclopts.App(
     name="discover", help="Learn on the live fabric which source ports lead to which path."
@@ -28,8 +32,8 @@ app: Final = cyclopts.App(
 
 RATE_MAX: Final = 10_000
 NOTE_EVERY_S: Final = 10.0
-SPREAD: Final = 9_973
-"""A prime: ports are tried in steps of it, so that the first dozen differ in high and low bits."""
+STRIDES: Final = (9_973, 9_967)
+"""Primes: ports are tried in steps of one, so that the first dozen differ in high and low bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,10 @@ Switches = Annotated[int | None, Parameter(help="Switches on the way, if known: 
 Rate = Annotated[int, Parameter(help="Most probes a second for switches at one distance.")]
 Interface = Annotated[str | None, Parameter(help="Interface to send from.")]
 Dscp = Annotated[int, Parameter(help="Traffic class of the transfers, 0 to 63.")]
+Like = Annotated[
+    Path | None,
+    Parameter(help="Learned maps (JSON): where the hash is linear, 3 ports of a peer tell the others."),
+]
 
 app.command(
     "ark.cli.discover_sources:import_",
@@ -94,6 +102,7 @@ def discover(
     rate: Rate = 500,
     interface: Interface = None,
     dscp: Dscp = 0,
+    like: Like = None,
     out: Out = None,
     json: Json = False,
 ) -> None:
@@ -109,11 +118,13 @@ def discover(
     from ark.discover.live import source_address  # noqa: PLC0415 - raw sockets exist on Linux only
 
     around = Surroundings.of(fabric, names)
+    whole = None if like is None else _learned_like(like, around.numbering)
+    tried = spread(port_ranges("--ports", ports))
     wanted = Wanted(
         probed_protocol(proto),
         count("--dport", dport, 0xFFFF),
         _bounded("--dest-qp", dest_qp, 0xFF_FFFF),
-        spread(port_ranges("--ports", ports)),
+        tried[:BASE_PORTS] if like is not None else tried,
         None if per_path == "all" else _whole("--per-path", per_path, 4096),
         None if switches is None else count("--switches", switches, HOPS_MAX),
     )
@@ -133,7 +144,41 @@ def discover(
         learned_map(one.finding(), source=a.name, target=b.name, numbering=numbering, learned_s=learned_s)
         for one, (a, b) in zip(searches, pairs, strict=True)
     ]
+    if whole is not None:
+        maps = [by_offsets(whole, one, sorted(tried)) for one in maps]
+    _compare(maps, around)
     show(maps, numbering, out=out, json=json)
+
+
+def _learned_like(file: Path, numbering: Numbering) -> LearnedMap:
+    """The first map of a file that the port decides, if its paths are numbered as those to come."""
+    learned = read_learned(read_text(file, what="a file of learned paths"), str(file))
+    if learned.numbering != numbering.kind or numbering.kind == "order":
+        raise ConfigError(
+            f"--like: the paths of {file} are numbered by {learned.numbering}; paths of several pairs are "
+            "only comparable with the --fabric or --names of then"
+        )
+    for one in learned.maps:
+        if one.influence == "port":
+            return one
+    raise ConfigError(f"--like: {file} has no map that the source port decides")
+
+
+def _compare(maps: Sequence[LearnedMap], around: Surroundings) -> None:
+    """Say whether the hash in the fabric file is the one that the switches have."""
+    steered = [one for one in maps if one.influence == "port"]
+    if around.fabric is None or not steered:
+        return
+    from ark.discover.model import agreement  # noqa: PLC0415 - needs NumPy
+
+    try:
+        found = [agreement(one, around.fabric) for one in steered]
+    except ConfigError as error:
+        note(f"the hash in the fabric file says nothing about these ports: {error}")
+        return
+    right, asked = sum(pair[0] for pair in found), sum(pair[1] for pair in found)
+    verdict = "is right for" if right == asked else "is NOT that of the switches: right for"
+    note(f"the hash in the fabric file {verdict} {right} of {asked} learned ports")
 
 
 def _probe(prober: Prober, pairs: Sequence[tuple[End, End]], interface: str | None, dscp: int) -> None:
@@ -160,7 +205,7 @@ def _probe(prober: Prober, pairs: Sequence[tuple[End, End]], interface: str | No
 def spread(ports: Sequence[int]) -> list[int]:
     """Ports in steps of a prime, so that those tried first differ in many bits."""
     number = len(ports)
-    step = SPREAD if number % SPREAD else SPREAD + 2  # coprime to the number of ports, else some are left out
+    step = next(stride for stride in STRIDES if number % stride)  # one that divides would leave ports out
     return [ports[place * step % number] for place in range(number)]
 
 

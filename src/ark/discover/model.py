@@ -1,4 +1,4 @@
-"""All ports of a pair by inferred hashes, where only some were learned."""
+"""Learned maps beside models: all ports by inferred hashes, and whether a fabric file's hash is right."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -9,10 +9,28 @@ from ark.discover.infer import Inferred
 from ark.discover.learned import LearnedMap
 from ark.discover.observations import header_of_ports
 from ark.errors import ConfigError
+from ark.fabric import Fabric, route_ports
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+def agreement(one: LearnedMap, fabric: Fabric) -> tuple[int, int]:
+    """How many of the learned ports take the path that the fabric's own hashes say, and of how many.
+
+    Raises
+    ------
+    ConfigError
+        If the fabric does not know the NICs, or its hashes say nothing (packets are sprayed).
+    """
+    import numpy as np  # noqa: PLC0415 - only models need NumPy
+
+    ports = np.array([port for path in one.paths for port in path.ports], dtype=np.uint32)
+    truth = np.array([path.path for path in one.paths for _ in path.ports])
+    source, target = fabric.nic(one.source), fabric.nic(one.target)
+    said = route_ports(fabric, source, target, ports, dport=one.dport, proto=one.proto, dest_qp=one.dest_qp)
+    return int((said == truth).sum()), len(ports)
 
 
 def predicted(one: LearnedMap, hashes: Mapping[str, Inferred], ports: "npt.NDArray[np.uint32]") -> LearnedMap:

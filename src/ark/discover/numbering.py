@@ -69,6 +69,9 @@ class NameNumbering:
     def numbers(self, source: str, target: str, found: Iterable[Hops]) -> dict[Hops, int]:  # noqa: ARG002
         """See ``Numbering``."""
         paths = list(found)
+        named = {hops: [self._places[hop] for hop in hops if hop in self._places] for hops in paths}
+        if all(len(places) == 1 for places in named.values()):
+            return {hops: places[0] for hops, places in named.items()}
         varying = _varying(paths)
         if len(varying) == 1 and all(hops[varying[0]] in self._places for hops in paths):
             # Tables that also list leaves number from the first spine on if spines come first.
