@@ -21,14 +21,17 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ark.agent import Agent, load_config
+from ark.agent.run import serve
 from ark.agent.transport import UdpTransport
 from ark.client import Client
 from ark.client.messages import Acquire, Frames, Grant, Lane, Release, frame, request_frames
 from ark.control.controller import Output
+from ark.errors import AgentUnavailable
 
 GB = 10**9
 SECRET = "00112233445566778899aabbccddeeff"
@@ -44,7 +47,7 @@ LIVE = 5000
 Figures = dict[str, object]
 
 
-def write_files(folder: Path, ports: list[int]) -> None:
+def write_files(folder: Path, ports: list[int], control: str = "") -> None:
     """A fabric of two leaves and four spines, keys, and a configuration for each host, without a hold."""
     hosts = len(ports)
     (folder / "fabric.toml").write_text(
@@ -56,8 +59,8 @@ def write_files(folder: Path, ports: list[int]) -> None:
     for host, port in enumerate(ports):
         (folder / f"h{host}.toml").write_text(
             f'host = "h{host}"\nfabric = "fabric.toml"\nkey_file = "cluster.key"\nstate = "h{host}.epoch"\n'
-            f'[control]\nbind = "127.0.0.1:{port}"\n[policy]\nhold = "0"\n[api]\nsocket = "h{host}.sock"\n'
-            f'[log]\nlevel = "error"\n[peers]\n{peers}'
+            f'[control]\nbind = "127.0.0.1:{port}"\n{control}[policy]\nhold = "0"\n'
+            f'[api]\nsocket = "h{host}.sock"\n[log]\nlevel = "error"\n[peers]\n{peers}'
         )
 
 
@@ -82,6 +85,12 @@ def run_agents(folder: Path, hosts: list[int], ready: Connection) -> None:
         await asyncio.Event().wait()
 
     asyncio.run(work())
+
+
+def run_agent(folder: Path, host: int, ready: Connection) -> None:
+    """Child process: one agent as ``ark agent`` runs it, until it is killed."""
+    ready.send(True)
+    asyncio.run(serve(load_config(folder / f"h{host}.toml")))
 
 
 class Echo(asyncio.Protocol):
@@ -175,7 +184,7 @@ def measure_pairs(peers: int, pairs: int) -> Figures:
         folder = Path(name)
         write_files(folder, free_ports(peers + 1))
         others = spawn(run_agents, folder, list(range(1, peers + 1)))
-        agent = spawn(run_agents, folder, [0])
+        agent = spawn(run_agent, folder, 0)
         echo = spawn(run_echo, folder / "echo.sock")
         assert agent.pid is not None
         client = Client(folder / "h0.sock", timeout_s=5.0)
@@ -220,10 +229,12 @@ def measure_pairs(peers: int, pairs: int) -> Figures:
 def until(condition: Callable[[], bool]) -> None:
     """Wait for something that happens soon."""
     deadline = time.monotonic() + 120
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError
+    while time.monotonic() < deadline:
+        with suppress(AgentUnavailable):
+            if condition():
+                return
         time.sleep(0.05)
+    raise TimeoutError
 
 
 def measure_updates(updates: int) -> Figures:
@@ -286,7 +297,7 @@ def measure_memory(reservations: int) -> Figures:
         folder = Path(name)
         write_files(folder, free_ports(2))
         others = spawn(run_agents, folder, [1])
-        agent = spawn(run_agents, folder, [0])
+        agent = spawn(run_agent, folder, 0)
         assert agent.pid is not None
         client = Client(folder / "h0.sock", timeout_s=5.0)
         until(lambda: client.status()["peers_heard"] == 1)

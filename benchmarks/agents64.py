@@ -25,10 +25,10 @@ from ark.agent.addresses import SocketAddress
 from ark.agent.transport import Receive, Transport, UdpTransport
 from ark.client import Client, Transfer
 from ark.control.outbox import Send
+from ark.units import parse_time
 
 GB = 10**9
 SETTLE_S = 1.0
-LEASE_S = 3.0
 
 
 class Lossy:
@@ -121,12 +121,16 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=64)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--loss", type=float, default=0.01)
+    parser.add_argument("--heartbeat", default="1s", help="250ms by default in agents: too much for 2 cores")
+    parser.add_argument("--lease", default="5s", help="3s by default in agents")
     parser.add_argument("--changes", type=int, default=2000)
     arguments = parser.parse_args()
+    lease_s = parse_time(arguments.lease) / 1e9
     hosts, victim = arguments.hosts, arguments.hosts - 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        measure.write_files(folder, measure.free_ports(hosts))
+        times = f'heartbeat = "{arguments.heartbeat}"\nlease = "{arguments.lease}"\n'
+        measure.write_files(folder, measure.free_ports(hosts), times)
         groups = [list(range(first, victim, arguments.processes)) for first in range(arguments.processes)]
         children = [measure.spawn(run_lossy, folder, group, arguments.loss) for group in [*groups, [victim]]]
         clients = {host: Client(folder / f"h{host}.sock", timeout_s=10.0) for host in range(hosts)}
@@ -155,6 +159,8 @@ def main() -> int:
     figures = {
         "hosts": hosts,
         "loss": arguments.loss,
+        "heartbeat": arguments.heartbeat,
+        "lease": arguments.lease,
         "load": os.getloadavg(),
         "heard_s": heard_s,
         "changes": arguments.changes,
@@ -168,7 +174,7 @@ def main() -> int:
         "snapshots_asked": asked,
         "leases_ended": ended,
         "ok": settled_s <= SETTLE_S + sweep_s
-        and gone_s <= LEASE_S + 1 + sweep_s
+        and gone_s <= lease_s + 1 + sweep_s
         and ended == hosts - 1
         and count == steered,
     }
