@@ -195,6 +195,18 @@ def test_pinned_flows_stay_where_the_table_puts_them_and_the_rest_is_steered() -
     assert outcome.spine_series.peak[2] >= 2
 
 
+@pytest.mark.parametrize("size_bytes", [2, 1_000_001, 9_000_000, 30_000_000, 125_000_000])
+def test_transfers_in_stripes_over_all_spines_are_as_over_one_pipe(size_bytes: int) -> None:
+    fabric = leaf_spine(2, 2, 3)
+    flows = table([(f"h{n}", f"h{n + 3}", size_bytes + n % 2, 1000 * n, 50_000) for n in range(3)])
+    striped = run(flows, "ark", SchemeOptions(stripes=2), fabric=fabric)
+    assert all(path.count(";") == 1 for path in striped.path)
+    pooled = run(flows, "ideal", fabric=fabric)
+    # A remainder of segments goes through one stripe alone, which has half of the pipe.
+    alone_ns = 16 * 2**20 * 8 / 100
+    assert striped.fct_ns == pytest.approx(pooled.fct_ns, abs=2 if size_bytes < 3e7 else alone_ns)
+
+
 def test_a_stripe_of_a_moving_transfer_leaves_its_path_at_a_segment_end() -> None:
     """Three transfers on two spines: when the one that is alone has ended, one of the others moves over."""
     fabric = leaf_spine(2, 2, 4)

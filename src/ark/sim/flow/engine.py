@@ -20,7 +20,7 @@ from ark.sim.flow.network import FluidNetwork, Stop
 from ark.sim.flow.wiring import Way, Wiring
 from ark.sim.offered import Layers
 from ark.sim.results import Outcome
-from ark.sim.schemes.catalogue import STRIPE_SEGMENT_BYTES
+from ark.sim.schemes.catalogue import STRIPE_SEGMENT_BYTES, chunk_bytes
 from ark.sim.schemes.scheme import Assignment, Scheme, Transfer
 from ark.sim.spine_log import SpineLog
 
@@ -146,7 +146,8 @@ class FlowEngine:
         transfer, wanted = live.transfer, live.wanted
         ways = [self._wiring.way(transfer.source, transfer.target, path) for path in wanted.paths]
         count = len(wanted.paths)
-        chunk = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
+        segment = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
+        chunk = chunk_bytes(segment, transfer.size_bytes, count)
         layers = None
         if self._layers is not None:
             every_ns = self._layers.every_ns[transfer.index]

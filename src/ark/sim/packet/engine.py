@@ -21,7 +21,7 @@ from ark.sim.packet.settings import PacketSettings
 from ark.sim.packet.simulation import Pause, Simulation
 from ark.sim.packet.wiring import PacketWiring
 from ark.sim.results import Outcome
-from ark.sim.schemes.catalogue import STRIPE_SEGMENT_BYTES
+from ark.sim.schemes.catalogue import STRIPE_SEGMENT_BYTES, chunk_bytes
 from ark.sim.schemes.scheme import Assignment, Scheme, Transfer
 from ark.sim.spine_log import SpineLog
 
@@ -214,7 +214,8 @@ class PacketEngine:
     def _start(self, now_ns: int, live: _Live) -> None:
         transfer, wanted = live.transfer, live.wanted
         count = len(wanted.paths)
-        chunk = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
+        segment = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
+        chunk = chunk_bytes(segment, transfer.size_bytes, count)
         live.chunk = chunk
         live.unclaimed = transfer.size_bytes
         for path, port in zip(wanted.paths, wanted.ports, strict=True):

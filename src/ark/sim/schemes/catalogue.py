@@ -106,6 +106,17 @@ class SchemeOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.moves or self.lag_ns > 0
 
 
+def chunk_bytes(segment_bytes: int | None, size_bytes: int, stripes: int) -> int | None:
+    """Bytes that each of a transfer's stripes pulls at a time; None for all at once.
+
+    This is the segment, but no more than an even share: a transfer shorter than a segment would be in one
+    stripe, while all hosts count it on the paths of all.
+    """
+    if segment_bytes is None or stripes == 1:
+        return segment_bytes
+    return min(segment_bytes, -(-size_bytes // stripes))
+
+
 def check_schemes(names: Sequence[str]) -> None:
     """Refuse a list of schemes that cannot be run.
 
