@@ -67,7 +67,7 @@ def exact_ports(made: Clos, watch: Watch) -> None:
         assert set(route_ports(model, source, target, ports).tolist()) == {path.path}
 
 
-def test_a_lost_spine_is_noticed_and_the_map_learned_anew(made: Clos) -> None:
+def test_a_lost_spine_and_its_return_are_noticed_and_the_map_learned_anew(made: Clos) -> None:
     before = made.as_running()
     watch = watch_of(made, before)
     assert [path.path for path in watch.learned.paths] == [0, 1, 2, 3]
@@ -79,6 +79,10 @@ def test_a_lost_spine_is_noticed_and_the_map_learned_anew(made: Clos) -> None:
         assert any(line.startswith("stale:") for line in news)
         assert [path.path for path in watch.learned.paths] == [0, 2, 3]  # path 2 is still over spine 2
         assert watch.ports(1) == ()
+        exact_ports(made, watch)
+        made.apply(before)
+        keep(made, watch, lambda: watch.epoch == 3 and watch.state is State.VALID)
+        assert [path.path for path in watch.learned.paths] == [0, 1, 2, 3]
         exact_ports(made, watch)
     finally:
         made.apply(before)

@@ -112,6 +112,7 @@ def test_one_pair_twice_is_named() -> None:
     assert faults(read_learned, text) == "file: maps[1]: is the second map from h0 to h8"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 def test_no_text_makes_a_reader_fail_otherwise(text: str) -> None:
     for reader in (read_learned, read_names):
@@ -121,6 +122,7 @@ def test_no_text_makes_a_reader_fail_otherwise(text: str) -> None:
         read_calculator(text, "file", names={})
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.text(max_size=12), min_size=5, max_size=5), max_size=6))
 def test_no_table_makes_a_reader_fail_otherwise(rows: list[list[str]]) -> None:
     body = "\n".join(",".join(row) for row in rows)

@@ -59,12 +59,14 @@ def test_other_messages_and_short_quotes_are_nothing(kind: int, code: int, size:
     assert read_icmp4(quoted4(Probe(FLOWS[0], 2), kind=kind, code=code, size=size)) is None
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
     read_icmp4(data)
     read_icmp6(data, "fd00::5")
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_no_damage_to_a_real_answer_raises(data: st.DataObject) -> None:
     whole = bytearray(quoted4(Probe(FLOWS[0], 2), size=60))

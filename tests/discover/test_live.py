@@ -107,7 +107,7 @@ def test_ipv6() -> None:
 
 def test_three_tiers() -> None:
     """Three decisions of three switches with three seeds: the switches at three distances name the path."""
-    with running(fat_tree(4, hash=linux_hash()), seed=3) as made:
+    with running(fat_tree(4, pods=2, hosts_per_leaf=1, hash=linux_hash()), seed=3) as made:
         source, target = made.fabric.nics[0], made.fabric.nics[-1]
         (finding,) = discovered(made, [(source, target)])
         assert len(finding.ports) == 500

@@ -74,6 +74,7 @@ def test_limits_of_routers_are_met_with_patience(rate: float) -> None:
     assert now < 60 * NS_PER_S
 
 
+@pytest.mark.slow
 def test_every_port_is_asked_again_until_it_is_known() -> None:
     """All of 200 ports, though each router answers one probe a second and 30 % of answers are lost."""
     fabric = leaf_spine(2, 4, 1)
@@ -136,12 +137,14 @@ def test_a_network_that_never_answers_ends_the_search() -> None:
     assert prober.counters.sent < 100
 
 
+@pytest.mark.slow
 def test_a_weak_path_is_found_by_its_least_share() -> None:
     fabric = leaf_spine(2, 4, 1, hash=HashSpec(weights={f"spine{k}": 20 for k in range(3)}))
     finding, _, _, _ = search_in(fabric, task={"share_min": 1 / 61, "per_path": 1})
     assert len(set(finding.ports.values())) == 4
 
 
+@pytest.mark.slow
 def test_peers_are_searched_in_parallel() -> None:
     fabric = leaf_spine(2, 4, 4)
     source, targets = fabric.nics[0], fabric.nics[4:]
