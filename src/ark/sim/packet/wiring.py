@@ -14,6 +14,7 @@ from ark.fabric.parts import Nic
 from ark.fabric.route import route
 from ark.fabric.topology import Fabric
 from ark.sim.packet.network import Network
+from ark.sim.pipes import Pipes
 
 Ends = tuple[int, int, int, int]
 """Source switch, target switch, source NIC, target NIC of a link; -1 for none."""
@@ -26,15 +27,14 @@ class PacketWiring:
 
     def __init__(self, fabric: Fabric, *, pooled: bool) -> None:
         self._fabric = fabric
-        self._pooled = pooled
+        self._pipes = Pipes(fabric) if pooled else None
         self._spines = {name: number for number, name in enumerate(fabric.spines)}
-        self._group = _groups(fabric) if pooled else []
-        self.network = self._pooled_network() if pooled else self._plain_network()
+        self.network = self._plain_network() if self._pipes is None else _pooled_network(fabric, self._pipes)
 
     def route(self, source: Nic, target: Nic, number: int) -> tuple[int, ...]:
         """Links of path ``number``, which must be up."""
-        if self._pooled:
-            return self._pooled_route(source, target)
+        if self._pipes is not None:
+            return self._pipes.between(source, target)
         for path in self._fabric.paths(source, target):
             if path.index == number:
                 return path.links
@@ -42,14 +42,14 @@ class PacketWiring:
 
     def back(self, source: Nic, target: Nic, sport: int, dport: int) -> tuple[int, ...]:
         """Links over which the fabric's own hash sends the ACKs of a flow from ``source`` to ``target``."""
-        if self._pooled:
-            return self._pooled_route(target, source)
+        if self._pipes is not None:
+            return self._pipes.between(target, source)
         there = FiveTuple(source.address, target.address, sport, dport)
         return route(self._fabric, there.reversed(), target, source).links
 
     def spine(self, source: Nic, target: Nic, number: int) -> int:
         """Place in ``Fabric.spines`` of the one spine on a path; -1 where there is not exactly one."""
-        if not self._pooled:
+        if self._pipes is None:
             for path in self._fabric.paths(source, target):
                 if path.index == number and path.spine is not None:
                     return self._spines[path.spine]
@@ -78,37 +78,16 @@ class PacketWiring:
         rates = list(fabric.link_rates_bps)
         return _network(len(switches), count, ends, rates, [link.delay_ns for link in fabric.links])
 
-    def _pooled_network(self) -> Network:
-        fabric, group = self._fabric, self._group
-        nics, groups = len(fabric.nics), len(group)
-        delay = max(link.delay_ns for link in fabric.links)
-        rates = list(fabric.link_rates_bps)
-        ends: list[Ends] = [(-1, 1 + group[nic.attachment], nic.index, -1) for nic in fabric.nics]
-        ends += [(1 + group[nic.attachment], -1, -1, nic.index) for nic in fabric.nics]
-        ends += [(1 + number, POOL, -1, -1) for number in range(groups)]
-        ends += [(POOL, 1 + number, -1, -1) for number in range(groups)]
-        leaf_of = {
-            switch: group[number] for number, at in enumerate(fabric.attachments) for switch in at.live
-        }
-        up, down = [0] * groups, [0] * groups
-        for link in fabric.links:
-            source, target = leaf_of.get(link.source), leaf_of.get(link.target)
-            if source != target and fabric.is_fabric_link(link.index):
-                if source is not None:
-                    up[source] += rates[link.index]
-                if target is not None:
-                    down[target] += rates[link.index]
-        pipes = [sum(rates[out] for out, _ in fabric.ports(nic)) for nic in fabric.nics]
-        pipes += [sum(rates[into] for _, into in fabric.ports(nic)) for nic in fabric.nics]
-        pipes += [max(rate, 1) for rate in (*up, *down)]
-        return _network(1 + groups, nics, ends, pipes, [delay] * len(ends))
 
-    def _pooled_route(self, source: Nic, target: Nic) -> tuple[int, ...]:
-        nics, groups = len(self._fabric.nics), len(self._group)
-        first, last = self._group[source.attachment], self._group[target.attachment]
-        if first == last:
-            return (source.index, nics + target.index)
-        return (source.index, 2 * nics + first, 2 * nics + groups + last, nics + target.index)
+def _pooled_network(fabric: Fabric, pipes: Pipes) -> Network:
+    nics, group = len(fabric.nics), pipes.group
+    groups = len(group)
+    delay = max(link.delay_ns for link in fabric.links)
+    ends: list[Ends] = [(-1, 1 + group[nic.attachment], nic.index, -1) for nic in fabric.nics]
+    ends += [(1 + group[nic.attachment], -1, -1, nic.index) for nic in fabric.nics]
+    ends += [(1 + number, POOL, -1, -1) for number in range(groups)]
+    ends += [(POOL, 1 + number, -1, -1) for number in range(groups)]
+    return _network(1 + groups, nics, ends, pipes.rates_bps, [delay] * len(ends))
 
 
 def _network(switches: int, nics: int, ends: list[Ends], rates: list[int], delays: list[int]) -> Network:
@@ -117,12 +96,3 @@ def _network(switches: int, nics: int, ends: list[Ends], rates: list[int], delay
     rate = np.maximum(np.array(rates, np.int64), 1)
     delay = np.array(delays, np.int64)
     return Network(switches, nics, source_switch, target_switch, source_nic, target_nic, rate, delay)
-
-
-def _groups(fabric: Fabric) -> list[int]:
-    """For each attachment the first one that shares a switch with it."""
-    first: dict[str, int] = {}
-    return [
-        min(first.setdefault(switch, number) for switch in attachment.switches)
-        for number, attachment in enumerate(fabric.attachments)
-    ]
