@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -9,10 +10,12 @@ from rich.console import Console
 
 from ark import __version__
 from ark.cli.output import note, print_json, print_table, progress
+from ark.cli.packets import cost
 from ark.errors import ConfigError, Fault
 from ark.fabric import Fabric
 from ark.report.answer import answer, main_point
 from ark.report.claims import judge
+from ark.report.engines import all_rows, compare, differences
 from ark.report.looks import look
 from ark.report.page import Story, seed_text, warnings
 from ark.report.provenance import provenance
@@ -59,11 +62,26 @@ def _of_flag(fault: Fault | str) -> Fault | str:
 
 def gather(experiment: Experiment, folder: Folder) -> Runs:
     """Run all of an experiment, with progress on stderr, and keep what comes."""
+    if experiment.engine == "packet":
+        note(cost(experiment))
     runs = Runs()
     with progress(len(experiment.runs()), "Simulating") as advance:
         for result in run_all(experiment):
             runs.add(result)
             folder.take(result)
+            advance(_what(result))
+    return runs
+
+
+def gather_twin(experiment: Experiment) -> Runs | None:
+    """The same traffic at flow level, beside runs at packet level."""
+    if experiment.engine != "packet":
+        return None
+    twin = replace(experiment, engine="flow")
+    runs = Runs()
+    with progress(len(twin.runs()), "The same at flow level") as advance:
+        for result in run_all(twin):
+            runs.add(result)
             advance(_what(result))
     return runs
 
@@ -123,9 +141,14 @@ def as_object(runs: Runs, story: Story, out: Path) -> dict[str, object]:
         },
         "warnings": [*story.remarks, *warnings(runs)],
         "reductions": _reductions(runs),
-        "results": runs.rows(),
+        "results": all_rows(runs, story.twin),
         "config": story.config,
     }
+    if story.twin is not None:
+        result["engines"] = {
+            "rows": [asdict(row) for row in compare(runs, story.twin, with_paper=story.table1 is not None)],
+            "sentences": differences(runs, story.twin),
+        }
     if story.table1 is not None:
         result["claims"] = [
             {"section": c.section, "claim": c.claim, "paper": c.paper, "ours": c.ours, "ark": c.ark}
@@ -172,15 +195,11 @@ def simulated_by(experiment: Experiment) -> str:
 def facts(experiment: Experiment, runs: Runs) -> list[tuple[str, str]]:
     """What was run, for people who were not there."""
     fabric = experiment.fabric
-    share = experiment.flow_model.goodput_share
     told = [
         ("Traffic", _traffic(experiment)),
         ("Load", "; ".join(point_name(point, runs.load(point)) for point in runs.points)),
         ("Fabric", _fabric(fabric)),
-        (
-            "Network model",
-            f"fluids that share links max-min fairly; {percent(share, 1)} of a link carries payload",
-        ),
+        ("Network model", _network_model(experiment)),
         ("Seeds", f"{seed_text(len(runs.seeds))}; all schemes see the same traffic at one load and seed"),
         ("Control plane", _control(experiment)),
     ]
@@ -222,6 +241,32 @@ def _fabric(fabric: Fabric) -> str:
         f"{len(fabric.decode)} decode; {len(fabric.switches)} switches; "
         f"{format_rate(fabric.prefill_capacity_bps)} upwards from the prefill leaves (load 1)"
     )
+
+
+def _network_model(experiment: Experiment) -> str:
+    share = percent(experiment.flow_model.goodput_share, 1)
+    if experiment.engine == "flow":
+        return f"fluids that share links max-min fairly; {share} of a link carries payload"
+    packet = experiment.packet
+    control = {"none": "no congestion control", "dcqcn": "DCQCN", "hpcc": "HPCC", "swift": "Swift"}
+    return (
+        f"every packet: {packet.payload_bytes} B of payload and {packet.overhead_bytes} B of headers "
+        f"({share} of a link carries payload), {control[packet.control]} with the constants of "
+        f"“{packet.preset}”, window: {packet.window}, PFC {'on' if packet.buffer.pfc else 'off'}"
+    )
+
+
+def scale_remarks(experiment: Experiment) -> list[str]:
+    """What the scale does to a run, where there is one."""
+    scale = experiment.scale
+    if scale == 1:
+        return []
+    text = (
+        f"Sizes and times of transfers are divided by {scale:g}, but delays, windows, queues, marking "
+        f"thresholds and timers are not: next to a transfer they are {scale:g} times as large as in full "
+        "size. FCT is in scaled time, TTFT in full size. --scale 1 runs all in full size."
+    )
+    return [text]
 
 
 def _control(experiment: Experiment) -> str:
@@ -266,7 +311,9 @@ def shared_words(experiment: Experiment) -> list[str]:
     if isinstance(experiment.workload, PresetWorkload):
         words += ["--requests", str(experiment.workload.requests)]
     words += ["--engine", experiment.engine, "--payload", str(experiment.flow_model.payload_bytes)]
-    return words if experiment.scale == 1 else [*words, "--scale", repr(experiment.scale)]
+    if experiment.engine == "packet":
+        words += ["--cc-preset", experiment.packet.preset]
+    return [*words, "--scale", listed([experiment.scale])]
 
 
 def listed(values: Sequence[float]) -> str:

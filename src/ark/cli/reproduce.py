@@ -10,13 +10,16 @@ from cyclopts import Parameter
 
 from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, numbers, positive
 from ark.cli.output import note
+from ark.cli.packets import CcPreset, models_of
 from ark.cli.presentation import (
     checked,
     configuration,
     facts,
     gather,
+    gather_twin,
     listed,
     present,
+    scale_remarks,
     shared_words,
     simulated_by,
 )
@@ -27,7 +30,6 @@ from ark.report.microbench import measure
 from ark.report.page import Story
 from ark.report.write import Folder
 from ark.sim.experiment import Engine, Experiment, qps_of_load
-from ark.sim.flow.model import PAYLOAD_BYTES, FlowModel
 from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions
 from ark.sim.traffic import PresetWorkload
 from ark.workload.paper import REQUESTS_MAX
@@ -35,6 +37,8 @@ from ark.workload.paper import REQUESTS_MAX
 SCHEMES_QUICK: Final = tuple(name for name in SCHEMES if name != "round-robin")
 SEEDS: Final = 10
 SEEDS_QUICK: Final = 5
+SCALE_PACKET: Final = 50.0
+"""As the packet engine's reference traces are scaled; the default sweep is then a matter of minutes."""
 
 app: Final = cyclopts.App(
     name="reproduce",
@@ -54,8 +58,9 @@ def reproduce(
     schemes: str | None = None,
     fabric: Path | None = None,
     engine: Engine = "flow",
-    payload: int = PAYLOAD_BYTES,
-    scale: float = 1.0,
+    payload: int | None = None,
+    cc_preset: CcPreset | None = None,
+    scale: float | None = None,
     release: Literal["owner", "any"] = "owner",
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -83,11 +88,15 @@ def reproduce(
     fabric
         Fabric file (TOML). Default: the paper's, 2 leaves x 4 spines x 8 hosts at 100 Gbit/s.
     engine
-        flow (transfers share links as fluids).
+        flow (transfers share links as fluids) or packet (every packet, with congestion control, ECN and
+        pauses; the same traffic at flow level beside it).
     payload
-        Payload bytes of a packet, which decide what share of a link carries payload.
+        Payload bytes of a packet, like 9000 or 1000. Default: 9000, or what --cc-preset has.
+    cc_preset
+        With --engine packet, whose constants of congestion control, ECN and buffers. Default: simai.
     scale
-        Divide sizes and times of all transfers by this.
+        Divide sizes and times of all transfers by this. Default: 1; with --engine packet 50, because in full
+        size each run there takes about 3 minutes of CPU time.
     release
         Who may free a path under ark-paper: its owner, or any transfer's end (Algorithm 1 read literally).
     json
@@ -95,6 +104,9 @@ def reproduce(
     """
     if seeds is None:
         seeds = SEEDS_QUICK if quick else SEEDS
+    if scale is None:
+        scale = SCALE_PACKET if engine == "packet" else 1.0
+    packet, flow_model = models_of(engine, payload, cc_preset)
     default = SCHEMES_QUICK if quick else SCHEMES
     experiment = Experiment(
         fabric=fabric_of(fabric),
@@ -103,12 +115,14 @@ def reproduce(
         schemes=default if schemes is None else names(schemes),
         engine=engine,
         options=SchemeOptions(release=release),
-        flow_model=FlowModel(payload_bytes=payload),
+        flow_model=flow_model,
+        packet=packet,
         scale=positive("--scale", scale),
     )
     experiment = checked(replace(experiment, qps=_points(qps, load, experiment)))
     folder = Folder(out)
     runs = gather(experiment, folder)
+    twin = gather_twin(experiment)
     note("Measuring table 1 ...")
     story = Story(
         title="The paper's experiment, repeated",
@@ -117,7 +131,8 @@ def reproduce(
         command=_command(experiment, fabric, out),
         config=configuration(experiment, runs),
         table1=measure(),
-        remarks=_departures(experiment),
+        remarks=[*_departures(experiment), *scale_remarks(experiment)],
+        twin=twin,
     )
     folder.finish(runs, story)
     present(runs, story, out, as_json=json)

@@ -9,13 +9,16 @@ from cyclopts import Parameter
 
 from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, positive
 from ark.cli.output import note, print_json
+from ark.cli.packets import CcPreset, models_of
 from ark.cli.presentation import (
     checked,
     configuration,
     facts,
     gather,
+    gather_twin,
     listed,
     present,
+    scale_remarks,
     shared_words,
     simulated_by,
 )
@@ -26,7 +29,6 @@ from ark.report.page import Story
 from ark.report.tables import write_flows
 from ark.report.write import Folder
 from ark.sim.experiment import Engine, Experiment, run_point
-from ark.sim.flow.model import PAYLOAD_BYTES, FlowModel
 from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions
 from ark.sim.serving import TtftModel
 from ark.sim.traffic import FlowWorkload
@@ -68,7 +70,8 @@ def simulate(
     stripes: int = 1,
     moves: Switch = False,
     engine: Engine = "flow",
-    payload: int = PAYLOAD_BYTES,
+    payload: int | None = None,
+    cc_preset: CcPreset | None = None,
     scale: float = 1.0,
     seeds: int | None = None,
     json: Switch = False,
@@ -121,11 +124,14 @@ def simulate(
     moves
         Under ark, transfers may move to a better path at the end of a segment.
     engine
-        flow (transfers share links as fluids).
+        flow (transfers share links as fluids) or packet (every packet, with congestion control, ECN and
+        pauses; the same traffic at flow level beside it).
     payload
-        Payload bytes of a packet, which decide what share of a link carries payload.
+        Payload bytes of a packet, like 9000 or 1000. Default: 9000, or what --cc-preset has.
+    cc_preset
+        With --engine packet, whose constants of congestion control, ECN and buffers. Default: simai.
     scale
-        Divide sizes and times of all transfers by this.
+        Divide sizes and times of all transfers by this, for a packet-level run in less time.
     seeds
         Draws of pairs and ports (and of a named workload): seeds 0 to N-1. Default: 10; with --flows 1.
     json
@@ -138,6 +144,7 @@ def simulate(
     if seeds is None:
         seeds = SEEDS if flows is None else SEEDS_FLOWS
     workload = workload_of(asked, chosen)
+    packet, flow_model = models_of(engine, payload, cc_preset)
     experiment = checked(
         Experiment(
             fabric=chosen,
@@ -151,7 +158,8 @@ def simulate(
             latency=latency_model(latency),
             ttft=ttft,
             layers=layers,
-            flow_model=FlowModel(payload_bytes=payload),
+            flow_model=flow_model,
+            packet=packet,
             scale=positive("--scale", scale),
         )
     )
@@ -161,12 +169,15 @@ def simulate(
         return
     folder = Folder(out)
     runs = gather(experiment, folder)
+    twin = gather_twin(experiment)
     story = Story(
         title=f"What ARK would gain on {asked.name}",
         subtitle=simulated_by(experiment),
         facts=facts(experiment, runs),
         command=_command(experiment, asked, fabric, out),
         config=configuration(experiment, runs),
+        remarks=scale_remarks(experiment),
+        twin=twin,
     )
     folder.finish(runs, story)
     present(runs, story, out, as_json=json)

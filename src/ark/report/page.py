@@ -18,6 +18,7 @@ from ark import __version__
 from ark.report import paper
 from ark.report.answer import answer, main_point
 from ark.report.claims import HELD, NOT_HELD, OPEN, Judged, judge
+from ark.report.engines import compare, differences, engine_cells
 from ark.report.looks import look
 from ark.report.runs import BASE, Point, Runs
 from ark.report.style import svg
@@ -47,6 +48,9 @@ class Story:
     remarks: Sequence[str] = ()
     """What else a reader must know before using a number."""
 
+    twin: Runs | None = None
+    """The same traffic at flow level, where the runs are at packet level: the page compares them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -64,6 +68,7 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
         loader=PackageLoader("ark.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=False
     )
     environment.filters["glued"] = glued
+    with_paper = story.table1 is not None
     claims = [] if story.table1 is None else judge(runs, story.table1)
     return environment.get_template("report.html.j2").render(
         title=story.title,
@@ -79,6 +84,9 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
         all_rows=_rows(runs, runs.points) if len(runs.points) > 1 else [],
         figures=[_embedded(shown) for shown in figures],
         meaning=_meaning(runs),
+        engines=[] if story.twin is None else engine_cells(compare(runs, story.twin, with_paper=with_paper)),
+        differences=[] if story.twin is None else differences(runs, story.twin),
+        with_paper=with_paper,
         claims=claims,
         claims_summary=_summary(claims),
         table1=[] if story.table1 is None else story.table1.cells(),

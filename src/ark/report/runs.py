@@ -36,6 +36,18 @@ class Kept:
     fct_quantiles_s: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """The single transfers of one run, in the order of the flow table."""
+
+    fct_ns: NDArray[np.int64]
+    path: list[str]
+    marked: int
+    """Transfers that had packets marked by ECN; 0 at flow level, which knows none."""
+    retransmits: int
+    """Packets that were sent again."""
+
+
 @dataclass(slots=True)
 class Runs:
     """All runs of one experiment, by scheme, point and seed; a full grid once the experiment is done."""
@@ -43,6 +55,8 @@ class Runs:
     kept: dict[tuple[str, Point, int], Kept] = field(default_factory=dict)
     series: dict[tuple[str, Point], SpineSeries] = field(default_factory=dict)
     """Flows per spine over time, of the first seed of each scheme and point."""
+    transfers: dict[tuple[str, Point], Transfers] = field(default_factory=dict)
+    """The single transfers of the same seeds."""
     config: dict[str, object] = field(default_factory=dict)
     remarks: dict[Point, list[str]] = field(default_factory=dict)
     """Warnings of the runs of the first seed at each point: other seeds differ in numbers only."""
@@ -55,6 +69,7 @@ class Runs:
         )
         if result.seed == first:
             self.series[result.scheme, result.qps] = result.spine_series
+            self.transfers[result.scheme, result.qps] = _transfers(result)
             known = self.remarks.setdefault(result.qps, [])
             known += [text for text in result.warnings if text not in known]
         if not self.config:
@@ -155,6 +170,12 @@ def collect(results: Iterable[RunResult]) -> Runs:
     for result in results:
         runs.add(result)
     return runs
+
+
+def _transfers(result: RunResult) -> Transfers:
+    marked = 0 if result.ecn_marks is None else int(np.count_nonzero(result.ecn_marks))
+    again = 0 if result.retransmits is None else int(result.retransmits.sum())
+    return Transfers(result.fct_ns, result.path, marked, again)
 
 
 def _kept(result: RunResult) -> Kept:

@@ -11,6 +11,7 @@ from ark.report import paper
 from ark.report.answer import main_point
 from ark.report.bars import breakdown_figure
 from ark.report.curves import times_figure
+from ark.report.engines import all_rows
 from ark.report.page import Shown, Story, page
 from ark.report.runs import Runs
 from ark.report.spines import spines_figure
@@ -52,7 +53,7 @@ class Folder:
 
     def finish(self, runs: Runs, story: Story) -> None:
         """Write results, figures, table 1, configuration and the report."""
-        write_results(runs.rows(), self.path / "results.csv")
+        write_results(all_rows(runs, story.twin), self.path / "results.csv")
         shown = list(_figures(runs, with_paper=story.table1 is not None))
         for name, figure in zip(_names(runs), shown, strict=True):
             if name:

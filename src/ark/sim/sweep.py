@@ -16,7 +16,7 @@ AHEAD: Final = 4
 """Runs a core that may wait finished for an earlier one: bounds the memory, whatever the sweep."""
 
 FEW_RUNS: Final = 4
-"""So few runs are done here: a process that starts costs about as much as one of them."""
+"""So few flow-level runs are done here: a process that starts costs about as much as one of them."""
 
 Progress = Callable[[int, int, str], None]
 """Told after each run: how many are done, of how many, and which."""
@@ -31,7 +31,7 @@ def run_all(
     """Every run of the experiment, in the order of ``Experiment.runs``.
 
     ``processes`` is the number of worker processes; by default one a core that this process may use, and none
-    for a handful of runs. Results are the same for any number.
+    for a handful of flow-level runs. Results are the same for any number.
 
     Raises
     ------
@@ -44,7 +44,8 @@ def run_all(
     runs = experiment.runs()
     told = on_progress or (lambda done, total, what: None)  # noqa: ARG005 - the form of a progress callback
     if processes is None:
-        processes = 0 if len(runs) <= FEW_RUNS else min(usable_cores(), len(runs))
+        few = FEW_RUNS if experiment.engine == "flow" else 1
+        processes = 0 if len(runs) <= few else min(usable_cores(), len(runs))
     results = _one_by_one(experiment) if processes == 0 else _in_workers(experiment, processes)
     for done, result in enumerate(results, start=1):
         told(done, len(runs), _what(result))
@@ -62,7 +63,7 @@ def _one_by_one(experiment: Experiment) -> Iterator[RunResult]:
 
 
 def _in_workers(experiment: Experiment, processes: int) -> Iterator[RunResult]:
-    _compile_once()
+    _compile_once(experiment)
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=_adopt, initargs=(experiment,)
     )
@@ -78,9 +79,11 @@ def _in_workers(experiment: Experiment, processes: int) -> Iterator[RunResult]:
         pool.shutdown(cancel_futures=True)
 
 
-def _compile_once() -> None:
+def _compile_once(experiment: Experiment) -> None:
     """Compile the kernel here, or find it compiled, so that the workers don't all compile it at once."""
-    tiny = Experiment(workload=PresetWorkload(requests=1), schemes=("ideal",))
+    tiny = Experiment(
+        workload=PresetWorkload(requests=1), schemes=("ideal",), engine=experiment.engine, scale=1000
+    )
     run_point(tiny, "ideal", 1.0, 0)
 
 
