@@ -121,40 +121,28 @@ NOBODY: Final = ("setpriv", "--reuid", "65534", "--clear-groups")
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user may read (pytest's own are for the one who runs it)."""
+    """A folder that every user may write to (pytest's own are for the one who runs it)."""
     seen = subprocess.run([*NOBODY, sys.executable, "-c", "import ark"], capture_output=True, check=False)
     if seen.returncode:
         pytest.skip("the user nobody cannot read this checkout or its Python")
     with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
+        Path(folder).chmod(0o777)
         yield Path(folder)
 
 
-def test_the_command_with_cap_net_raw_alone(two_tiers: Clos) -> None:
+def test_the_command_with_cap_net_raw_alone(two_tiers: Clos, open_folder: Path) -> None:
     """As nobody with one capability; what it prints and writes is what the model with the true seeds says."""
-    capability = ["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"]
-    nobody = ["setpriv", "--reuid", "65534", "--clear-groups", *capability]
+    fabric, names, out = (open_folder / name for name in ("fabric.toml", "names.csv", "paths.json"))
+    fabric.write_text(to_toml(two_tiers.fabric), "utf-8")
+    lines = [f"{address},{switch}" for address, switch in two_tiers.addresses.items()]
+    names.write_text("\n".join(["address,switch", *lines]), "utf-8")
+    nobody = [*NOBODY, "--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"]
     command = [sys.executable, "-m", "ark.cli.main", "discover", "h2", "--from", "h0", "--json"]
-    with TemporaryDirectory() as folder:  # one of pytest's could not be read by nobody
-        home = Path(folder)
-        home.chmod(0o777)
-        (home / "fabric.toml").write_text(to_toml(two_tiers.fabric), "utf-8")
-        lines = [f"{address},{switch}" for address, switch in two_tiers.addresses.items()]
-        (home / "names.csv").write_text("\n".join(["address,switch", *lines]), "utf-8")
-        files = [
-            "--fabric",
-            f"{home}/fabric.toml",
-            "--names",
-            f"{home}/names.csv",
-            "--out",
-            f"{home}/paths.json",
-        ]
-        inside = ["ip", "netns", "exec", two_tiers.namespace("h0")]
-        done = subprocess.run(
-            [*inside, *nobody, *command, *files], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        (learned,) = read_learned((home / "paths.json").read_text("utf-8"), "paths.json").maps
+    files = ["--fabric", str(fabric), "--names", str(names), "--out", str(out)]
+    inside = ["ip", "netns", "exec", two_tiers.namespace("h0")]
+    done = subprocess.run([*inside, *nobody, *command, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (learned,) = read_learned(out.read_text("utf-8"), "paths.json").maps
     (result,) = json.loads(done.stdout)["results"]
     model = two_tiers.as_running()
     ends = model.nic("h0"), model.nic("h2")
@@ -166,6 +154,7 @@ def test_the_command_with_cap_net_raw_alone(two_tiers: Clos) -> None:
         assert learned.path_map().ports(path["path"]) == tuple(path["ports"][:16])
 
 
+@pytest.mark.usefixtures("open_folder")
 def test_without_the_capability_the_message_says_how_to_get_it(two_tiers: Clos) -> None:
     inside = ["ip", "netns", "exec", two_tiers.namespace("h0")]
     command = [sys.executable, "-m", "ark.cli.main", "discover", "10.0.0.3"]
