@@ -131,6 +131,7 @@ def spawn(target: Callable[..., None], *arguments: object) -> multiprocessing.pr
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=target, args=(*arguments, there), daemon=True)
     process.start()
+    there.close()  # or the end of a child that fails would not be noticed
     here.recv()
     return process
 
