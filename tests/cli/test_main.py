@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +95,18 @@ def test_a_reader_that_leaves_early_is_no_fault() -> None:
     command = f"{sys.executable} -c 'from ark.cli.main import main; main()' fabric schema | head -c 1"
     done = subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True)
     assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_tables_are_utf8_under_any_locale_and_with_any_file_name(tmp_path: Path) -> None:
+    table = tmp_path / os.fsdecode(b"\xff.csv")
+    table.write_text("id,src,dst,sport,dport\n\N{EURO SIGN},h0,h8,5,6\n", encoding="utf-8")
+    program = [sys.executable, "-c", "from ark.cli.main import main; main()"]
+    command = [*program, "path", "predict", "--batch", str(table)]
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, check=True, capture_output=True, env=ascii_only)
+    assert "\N{EURO SIGN},h0,h8,5,6," in done.stdout.decode("utf-8")
+    command[-1] += ".not"
+    done = subprocess.run(command, check=False, capture_output=True, env=ascii_only)
+    assert done.returncode == 2
+    assert done.stderr.endswith(b"\\udcff.csv.not: cannot be read: No such file or directory\n")

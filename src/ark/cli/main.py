@@ -7,6 +7,7 @@ subcommand is a module of its own and is imported when it is called: ``ark --hel
 import os
 import sys
 from difflib import get_close_matches
+from io import TextIOWrapper
 from typing import Final
 
 import cyclopts
@@ -41,6 +42,10 @@ for _name, _help in COMMANDS.items():
 
 def main() -> None:
     """Run the ``ark`` command and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Tables and JSON are UTF-8 wherever they go, and no locale or odd file name may stop a print.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
