@@ -121,7 +121,9 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=64)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--loss", type=float, default=0.01)
-    parser.add_argument("--heartbeat", default="1s", help="250ms by default in agents: too much for 2 cores")
+    parser.add_argument(
+        "--heartbeat", default="500ms", help="250ms by default in agents: too much for 2 cores"
+    )
     parser.add_argument("--lease", default="5s", help="3s by default in agents")
     parser.add_argument("--changes", type=int, default=2000)
     arguments = parser.parse_args()
@@ -132,12 +134,16 @@ def main() -> int:
         times = f'heartbeat = "{arguments.heartbeat}"\nlease = "{arguments.lease}"\n'
         measure.write_files(folder, measure.free_ports(hosts), times)
         groups = [list(range(first, victim, arguments.processes)) for first in range(arguments.processes)]
-        children = [measure.spawn(run_lossy, folder, group, arguments.loss) for group in [*groups, [victim]]]
+        children = []
+        for group in [*groups, [victim]]:
+            children.append(measure.spawn(run_lossy, folder, group, arguments.loss))
+            print(f"{sum(map(len, groups[: len(children)]))} agents are up", file=sys.stderr)
         clients = {host: Client(folder / f"h{host}.sock", timeout_s=10.0) for host in range(hosts)}
         begun = time.monotonic()
         for client in clients.values():
             measure.until(lambda client=client: client.status()["peers_heard"] == hosts - 1)  # type: ignore[misc]
         heard_s = time.monotonic() - begun
+        print("all have heard each other", file=sys.stderr)
         held = churn(clients, arguments.changes, seed=1)
         steered = sum(transfer.path is not None for _, transfer in held)
         settled_s = agree_after(clients, 30)
