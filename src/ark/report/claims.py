@@ -69,7 +69,10 @@ def _number(runs: Runs, column: str, qps: float, share: float) -> Judged:
     agrees = abs(ours.value - share) <= ROUNDING or ours.low <= share <= ours.high
     likely = ours.p10 <= share <= ours.p90
     if ours.seeds < SEEDS_MIN:
-        verdict, why = OPEN, f"{ours.seeds} seed{'s' * (ours.seeds > 1)} say too little; {_MORE_SEEDS}"
+        verdict, why = (
+            OPEN,
+            f"{ours.seeds} seed{'s say' if ours.seeds > 1 else ' says'} too little; {_MORE_SEEDS}",
+        )
     elif agrees:
         verdict, why = HELD, f"our mean over {ours.seeds} seeds agrees"
     elif likely:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ark.report import paper
 from ark.report.looks import look
@@ -21,7 +22,8 @@ from ark.units import format_time
 CLOSE: Final = 0.005
 """Mean FCTs of the two levels that differ by less than this share are called equal."""
 
-SPREAD: Final = (5.0, 50.0, 95.0)
+SPREAD: Final = (5.0, 95.0)
+"""Percentiles between which nine in ten lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,26 +177,41 @@ def _singles(runs: Runs, twin: Runs) -> str:
     scheme = BASE if BASE in runs.schemes else runs.schemes[0]
     point = runs.points[-1]
     packet, flow = runs.transfers[scheme, point], twin.transfers[scheme, point]
-    same = [row for row, path in enumerate(packet.path) if path == flow.path[row]]
-    if not same:
+    same = np.array([one == other for one, other in zip(packet.path, flow.path, strict=True)])
+    if not same.any():
         return ""
-    ratio = packet.fct_ns[same] / flow.fct_ns[same] - 1
-    low, middle, high = np.percentile(ratio, SPREAD)
+    longer = packet.fct_ns / flow.fct_ns - 1
+    total = float(packet.fct_ns[same].sum() / flow.fct_ns[same].sum()) - 1
     text = (
-        f"Single transfers scatter more than means: {look(scheme).label}{_at(point)}, first seed, over the "
-        f"{len(same):,} transfers that take the same path at both levels, nine in ten differ by "
-        f"{_signed(low)} to {_signed(high)}, the middle one by {_signed(middle)}, their mean by "
-        f"{_signed(float(packet.fct_ns[same].mean() / flow.fct_ns[same].mean()) - 1)}."
+        f"Single transfers scatter more than their mean: {look(scheme).label}{_at(point)}, first seed, "
+        f"{int(same.sum()):,} transfers that take the same path at both levels: nine in ten differ by "
+        f"{_spread(longer[same])}, their mean by {_signed(total)}."
     )
+    low, high = np.percentile(longer[same], SPREAD)
     if high - low < 2 * CLOSE:
-        return text
+        return (
+            f"Single transfers take the same time at both levels, nine in ten within {_spread(longer[same])}."
+        )
+    unmarked = same & ~packet.marked
+    if unmarked.any() and packet.marked.any():
+        text += f" Of those without a marked packet ({int(unmarked.sum()):,}): {_spread(longer[unmarked])}."
+    return f"{text} {_sharing(runs)}"
+
+
+def _spread(longer: NDArray[np.float64]) -> str:
+    low, high = np.percentile(longer, SPREAD)
+    return f"{_signed(low)} to {_signed(high)}"
+
+
+def _sharing(runs: Runs) -> str:
+    """How senders come to their shares, which fluids have at once."""
     if _packet(runs).get("window") == "none":
         return (
-            f"{text} Nothing but the rate limits these senders: a collision cuts rates below the fair share, "
-            "and they recover in steps, where fluids have theirs at once."
+            "Nothing but the rate limits these senders: a collision cuts rates below the fair share, and "
+            "they recover in steps, where fluids have theirs at once."
         )
     return (
-        f"{text} A fluid has its max-min share at once. A sender with a window has a share of each queue in "
+        "A fluid has its max-min share at once. A sender with a window has a share of each queue in "
         "proportion to its packets there: one that crosses two busy queues has less than its max-min share "
         "of both, and the others on these links have what it leaves."
     )
@@ -219,10 +236,7 @@ def _choices(runs: Runs, twin: Runs) -> str:
 
 def _marks(runs: Runs) -> str:
     """What ECN and losses did, which no fluid knows."""
-    shares = {
-        (scheme, point): kept.marked / max(1, len(kept.path))
-        for (scheme, point), kept in runs.transfers.items()
-    }
+    shares = {(scheme, point): float(kept.marked.mean()) for (scheme, point), kept in runs.transfers.items()}
     again = sum(kept.retransmits for kept in runs.transfers.values())
     lost = f" {again:,} packets were sent again." if again else " No packet was sent again."
     (scheme, point), most = max(shares.items(), key=lambda item: item[1])

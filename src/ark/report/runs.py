@@ -42,8 +42,8 @@ class Transfers:
 
     fct_ns: NDArray[np.int64]
     path: list[str]
-    marked: int
-    """Transfers that had packets marked by ECN; 0 at flow level, which knows none."""
+    marked: NDArray[np.bool_]
+    """Whether packets of it were marked by ECN; never at flow level, which knows no packets."""
     retransmits: int
     """Packets that were sent again."""
 
@@ -173,7 +173,8 @@ def collect(results: Iterable[RunResult]) -> Runs:
 
 
 def _transfers(result: RunResult) -> Transfers:
-    marked = 0 if result.ecn_marks is None else int(np.count_nonzero(result.ecn_marks))
+    count = len(result.fct_ns)
+    marked = np.zeros(count, np.bool_) if result.ecn_marks is None else result.ecn_marks > 0
     again = 0 if result.retransmits is None else int(result.retransmits.sum())
     return Transfers(result.fct_ns, result.path, marked, again)
 
