@@ -10,7 +10,7 @@ from tests.agent.cohort import Cohort
 from ark.agent import Agent, load_config
 from ark.agent.multicast import MulticastTransport
 
-GB = 10**9
+TB = 10**12
 
 
 @pytest.mark.slow
@@ -32,7 +32,7 @@ def test_agents_agree_by_multicast(folder: Path) -> None:
         made.run(agent.start())
         made.agents[name] = agent
     made.until_heard()
-    with made.client("h0").transfer("h2", GB, dport=4791) as transfer:
+    with made.client("h0").transfer("h2", TB, dport=4791) as transfer:
         assert transfer.path is not None
         made.until(lambda: len(made.rows("h2")) == 1 and made.agree())
     made.until(lambda: not made.rows("h2"))

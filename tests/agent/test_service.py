@@ -12,7 +12,7 @@ from ark.client.session import NO_AGENT
 from ark.errors import LocalProtocolError
 from ark.fabric import FiveTuple, route
 
-GB = 10**9
+TB = 10**12
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def path_of(four: Cohort, port: int, *, source: str = "h0", target: str = "h2", 
 
 
 def test_a_transfer_gets_a_port_that_leads_to_its_path(four: Cohort, client: Client) -> None:
-    with client.transfer("h2", GB, dport=4791) as transfer:
+    with client.transfer("h2", TB, dport=4791) as transfer:
         assert transfer.kind == "steered"
         assert transfer.path is not None
         assert transfer.source_port is not None
@@ -39,20 +39,20 @@ def test_a_transfer_gets_a_port_that_leads_to_its_path(four: Cohort, client: Cli
 
 
 def test_everybody_learns_of_a_transfer_and_of_its_end(four: Cohort, client: Client) -> None:
-    with client.transfer("h2", GB, dport=4791) as transfer:
+    with client.transfer("h2", TB, dport=4791) as transfer:
         four.until(lambda: len(four.rows("h3")) == 1 and four.agree())
         (row,) = four.call(lambda: list(four["h3"].controller.view.table))
-        assert (row.paths, row.size_bytes) == ((transfer.path,), GB)
+        assert (row.paths, row.size_bytes) == ((transfer.path,), TB)
     four.until(lambda: not any(four.rows(name) for name in four.agents))
 
 
 def test_transfers_at_once_take_different_paths_and_ports(four: Cohort, client: Client) -> None:
-    held = [client.transfer("h2", GB, dport=4791) for _ in range(8)]
+    held = [client.transfer("h2", TB, dport=4791) for _ in range(8)]
     assert sorted(transfer.path or 0 for transfer in held) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert len({transfer.source_port for transfer in held}) == 8
     for transfer in held:
         transfer.release()
-    again = client.transfer("h2", GB, dport=4791)
+    again = client.transfer("h2", TB, dport=4791)
     assert again.source_port in {transfer.source_port for transfer in held}
     again.release()
     again.release()
@@ -61,23 +61,23 @@ def test_transfers_at_once_take_different_paths_and_ports(four: Cohort, client: 
 
 def test_two_hosts_avoid_each_other(four: Cohort, client: Client) -> None:
     other = four.client("h1")
-    mine = [client.transfer("h2", GB, dport=4791) for _ in range(2)]
+    mine = [client.transfer("h2", TB, dport=4791) for _ in range(2)]
     four.until(lambda: len(four.rows("h1")) == 2)
-    theirs = [other.transfer("h3", GB, dport=4791) for _ in range(2)]
+    theirs = [other.transfer("h3", TB, dport=4791) for _ in range(2)]
     assert len({transfer.path for transfer in mine + theirs}) == 4
     for transfer in mine + theirs:
         transfer.release()
 
 
 def test_tcp_has_ports_and_no_flow_label(four: Cohort, client: Client) -> None:
-    with client.transfer("h2", GB, dport=4791, proto="tcp") as transfer:
+    with client.transfer("h2", TB, dport=4791, proto="tcp") as transfer:
         assert transfer.source_port is not None
         assert path_of(four, transfer.source_port, proto=6) == transfer.path
         assert transfer.flow_label is None
 
 
 def test_short_transfers_and_neighbours_are_left_alone(client: Client) -> None:
-    with client.transfer("h2", 1000, dport=4791) as short, client.transfer("h1", GB, dport=4791) as near:
+    with client.transfer("h2", 1000, dport=4791) as short, client.transfer("h1", TB, dport=4791) as near:
         assert (short.path, short.kind) == (None, "unmanaged")
         assert short.reason == "too short to be managed, or all is full"
         assert (near.path, near.reason) == (
@@ -88,36 +88,36 @@ def test_short_transfers_and_neighbours_are_left_alone(client: Client) -> None:
 
 
 def test_unknown_names_give_no_preference_and_a_reason(client: Client) -> None:
-    with client.transfer("h22", GB, dport=4791) as transfer:
+    with client.transfer("h22", TB, dport=4791) as transfer:
         assert transfer.path is None
         assert transfer.reason == 'unknown host "h22"; did you mean "h2"?'
-    with client.transfer("h0", GB, dport=4791) as transfer:
+    with client.transfer("h0", TB, dport=4791) as transfer:
         assert transfer.reason == '"h0" is this host; nothing crosses the fabric'
-    with client.transfer("h2", GB, dport=4791, nic="h2") as transfer:
+    with client.transfer("h2", TB, dport=4791, nic="h2") as transfer:
         assert transfer.reason == '"h2" is no NIC of this host; it has h0 (10.0.0.1)'
 
 
 @pytest.mark.parametrize("own", [{"nic": "h0"}, {"nic": 0}, {"src": "10.0.0.1"}])
 def test_nics_may_be_named_by_name_number_or_address(client: Client, own: "dict[str, Any]") -> None:
-    with client.transfer("10.0.0.3", GB, dport=4791, **own) as transfer:
+    with client.transfer("10.0.0.3", TB, dport=4791, **own) as transfer:
         assert (transfer.source_address, transfer.target_address) == ("10.0.0.1", "10.0.0.3")
 
 
 def test_bytes_left_are_announced_at_segment_ends(four: Cohort, client: Client) -> None:
-    with client.transfer("h2", GB, dport=4791) as transfer:
-        assert transfer.move(GB // 2) is False
-        four.until(lambda: {row.size_bytes for row in four.rows("h3")} == {GB // 2})
+    with client.transfer("h2", TB, dport=4791) as transfer:
+        assert transfer.move(TB // 2) is False
+        four.until(lambda: {row.size_bytes for row in four.rows("h3")} == {TB // 2})
 
 
 def test_a_reservation_ahead_starts_when_told(four: Cohort, client: Client) -> None:
-    with client.transfer("h2", GB, dport=4791, ahead=True) as transfer:
+    with client.transfer("h2", TB, dport=4791, ahead=True) as transfer:
         assert transfer.path is not None
         with pytest.raises(LocalProtocolError, match=r"only after start\(\)"):
             transfer.move(1)
         four.until(lambda: {row.state for row in four.rows("h3")} == {0})
         transfer.start()
         four.until(lambda: {row.state for row in four.rows("h3")} == {1})
-        assert transfer.move(GB // 4) is False
+        assert transfer.move(TB // 4) is False
 
 
 def test_lanes_are_one_port_a_path_and_not_shared(four: Cohort, client: Client) -> None:
@@ -134,14 +134,14 @@ def test_lanes_are_one_port_a_path_and_not_shared(four: Cohort, client: Client) 
 
 
 def test_an_exception_releases(four: Cohort, client: Client) -> None:
-    with pytest.raises(ZeroDivisionError), client.transfer("h2", GB, dport=4791):
+    with pytest.raises(ZeroDivisionError), client.transfer("h2", TB, dport=4791):
         _ = 1 / 0
     four.until(lambda: not four["h0"].service.transfers)
 
 
 def test_the_end_of_a_client_releases_all_that_it_held(four: Cohort) -> None:
     client = four.client("h0")
-    held = [client.transfer("h2", GB, dport=4791) for _ in range(200)]
+    held = [client.transfer("h2", TB, dport=4791) for _ in range(200)]
     lanes = client.lanes("h2", 4791)
     assert all(transfer.path is not None for transfer in held)
     assert len(lanes) == 4
@@ -158,7 +158,7 @@ def test_threads_share_a_client(four: Cohort, client: Client) -> None:
         together.wait(PATIENCE_S)
         paths = set()
         for _ in range(25):
-            with client.transfer("h2", GB, dport=4791) as transfer:
+            with client.transfer("h2", TB, dport=4791) as transfer:
                 paths.add(transfer.path)
         return paths
 
@@ -169,7 +169,7 @@ def test_threads_share_a_client(four: Cohort, client: Client) -> None:
 
 @pytest.mark.slow
 def test_thousands_of_transfers_in_flight(four: Cohort, client: Client) -> None:
-    held = [client.transfer("h2", 100 * GB, dport=4791) for _ in range(3000)]
+    held = [client.transfer("h2", TB, dport=4791) for _ in range(3000)]
     paths = [transfer.path for transfer in held]
     assert {paths.count(path) for path in range(4)} == {750}
     four.until(four.agree)
@@ -186,7 +186,7 @@ def table(client: Client, question: str, argument: int = 0) -> list[dict[str, An
 
 
 def test_status_tells_what_is_going_on(four: Cohort, client: Client) -> None:
-    with client.transfer("h2", GB, dport=4791) as transfer:
+    with client.transfer("h2", TB, dport=4791) as transfer:
         summary = client.status()
         assert (summary["host"], summary["peers_heard"], summary["transfers"]) == ("h0", 3, 1)
         (row,) = table(client, "transfers")
@@ -206,7 +206,7 @@ def test_equal_tables_have_equal_digests(four: Cohort, client: Client) -> None:
     others = [four.client(name) for name in ("h1", "h3")]
     empty = client.status("digest")
     assert empty == {"reservations": 0, "digest": "0" * 16}
-    with client.transfer("h2", GB, dport=4791):
+    with client.transfer("h2", TB, dport=4791):
         four.until(four.agree)
         digest = client.status("digest")
         assert digest != empty
@@ -216,7 +216,7 @@ def test_equal_tables_have_equal_digests(four: Cohort, client: Client) -> None:
 
 def test_no_agent_is_no_preference(folder: object) -> None:
     client = Client(f"{folder}/none.sock")
-    with client.transfer("h2", GB, dport=4791) as transfer, client.lanes("h2", 4791) as lanes:
+    with client.transfer("h2", TB, dport=4791) as transfer, client.lanes("h2", 4791) as lanes:
         assert (transfer.path, transfer.source_port, transfer.flow_label) == (None, None, None)
         assert transfer.reason == NO_AGENT
         assert transfer.move(1) is False

@@ -10,7 +10,7 @@ from tests.agent.cohort import Cohort, cohort
 
 from ark.cli.main import run
 
-GB = 10**9
+TB = 10**12
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_a_faulty_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_status(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     socket = str(three.folder / "h0.sock")
-    with three.client("h0").transfer("h2", GB, dport=4791) as transfer:
+    with three.client("h0").transfer("h2", TB, dport=4791) as transfer:
         assert run(["status", "--socket", socket]) == 0
         out = capsys.readouterr().out
         assert out.startswith("h0: ok, up ")
@@ -69,7 +69,7 @@ def test_status(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: 
 def test_top(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     socket = str(three.folder / "h1.sock")
-    with three.client("h1").transfer("h2", GB, dport=4791):
+    with three.client("h1").transfer("h2", TB, dport=4791):
         assert run(["top", "--socket", socket, "--count", "2", "--every", "50ms"]) == 0
     out = capsys.readouterr().out
     assert "peers 2 of 2  transfers 1" in out

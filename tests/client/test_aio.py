@@ -11,7 +11,7 @@ from tests.agent.cohort import PATIENCE_S, Cohort, cohort
 from ark.client import AsyncClient
 from ark.errors import AgentUnavailable
 
-GB = 10**9
+TB = 10**12
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cohort]:
 def test_transfers_and_lanes(three: Cohort) -> None:
     async def work() -> None:
         client = AsyncClient(three.folder / "h0.sock", timeout_s=PATIENCE_S)
-        async with client.transfer("h2", GB, dport=4791) as transfer, client.lanes("h2", 4791) as lanes:
+        async with client.transfer("h2", TB, dport=4791) as transfer, client.lanes("h2", 4791) as lanes:
             assert transfer.path is not None
             assert lanes[transfer.path].source_port != transfer.source_port
-            assert await transfer.move(GB // 2) is False
-        async with client.transfer("h2", GB, dport=4791, ahead=True) as transfer:
+            assert await transfer.move(TB // 2) is False
+        async with client.transfer("h2", TB, dport=4791, ahead=True) as transfer:
             await transfer.start()
             assert transfer.kind == "steered"
         async with asyncio.timeout(PATIENCE_S):
@@ -45,7 +45,7 @@ def test_transfers_and_lanes(three: Cohort) -> None:
 
 def test_many_at_once_share_a_connection(three: Cohort) -> None:
     async def one(client: AsyncClient) -> int | None:
-        async with client.transfer("h2", GB, dport=4791) as transfer:
+        async with client.transfer("h2", TB, dport=4791) as transfer:
             return transfer.path
 
     async def work() -> list[int | None]:
@@ -61,7 +61,7 @@ def test_many_at_once_share_a_connection(three: Cohort) -> None:
 def test_no_agent_is_no_preference(tmp_path: Path) -> None:
     async def work() -> None:
         client = AsyncClient(tmp_path / "none.sock")
-        async with client.transfer("h2", GB, dport=4791) as transfer:
+        async with client.transfer("h2", TB, dport=4791) as transfer:
             assert transfer.path is None
             assert await transfer.move(1) is False
         with pytest.raises(AgentUnavailable):
@@ -75,7 +75,7 @@ def test_no_agent_is_no_preference(tmp_path: Path) -> None:
 def test_a_running_transfer_survives_the_agents_restart(three: Cohort) -> None:
     async def work() -> None:
         client = AsyncClient(three.folder / "h1.sock", timeout_s=PATIENCE_S)
-        async with client.transfer("h2", 100 * GB, dport=4791) as transfer:
+        async with client.transfer("h2", TB, dport=4791) as transfer:
             await asyncio.to_thread(three.stop, "h1")
             await asyncio.to_thread(three.boot, "h1")
             await asyncio.to_thread(three.until, lambda: len(three.rows("h1")) == 1)
