@@ -2,10 +2,12 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.cohort import PATIENCE_S, Cohort
+from tests.agent.agents import write_cluster
+from tests.agent.cohort import PATIENCE_S, Cohort, cohort
 
 from ark.client import Client
 from ark.client.session import NO_AGENT
@@ -212,6 +214,28 @@ def test_equal_tables_have_equal_digests(four: Cohort, client: Client) -> None:
         assert digest != empty
         assert [other.status("digest") for other in others] == [digest] * 2
     four.until(lambda: not any(four.rows(name) for name in four.agents))
+
+
+@pytest.mark.slow
+def test_each_rail_is_a_way_of_its_own(tmp_path: Path) -> None:
+    rails = "nics_per_host = 2\nrail_optimised = true\n"
+    write_cluster(tmp_path, leaves=4, spines=2, hosts_per_leaf=1, more=rails)
+    with cohort(tmp_path, 2, more='[policy]\nhold = "0"\nmin_bytes = "1 MB"\n') as two:
+        client = two.client("h0")
+        with (
+            client.transfer("h1", TB, dport=4791, nic=0) as first,
+            client.transfer("h1", TB, dport=4791, nic=1) as second,
+            client.lanes("h1", 4791, nic=1) as lanes,
+        ):
+            fabric = two["h0"].config.fabric
+            ends = [(one.source_address, one.target_address) for one in (first, second, lanes)]
+            names = [[fabric.nic(f"{host}.{rail}").address for host in ("h0", "h1")] for rail in (0, 1, 1)]
+            assert ends == [tuple(pair) for pair in names]
+            assert len(lanes) == 2
+            two.until(lambda: len(two.rows("h1")) == 2 and two.agree())
+            rows = two.call(lambda: list(two["h1"].controller.view.table))
+            assert len({(row.source, row.target) for row in rows}) == 2
+        two.until(lambda: not two.rows("h1"))
 
 
 def test_no_agent_is_no_preference(folder: object) -> None:

@@ -146,6 +146,7 @@ def connected(client: Client) -> bool:
     return client._connection is not None
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_not_read_is_given_up(
     agent: ScriptedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ requests: st.SearchStrategy[Request] = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(requests, max_size=5), st.lists(st.integers(0, 2000), max_size=10))
 def test_messages_survive_any_split(sent: list[Request], cuts: list[int]) -> None:
     data = b"".join(map(frame, sent))

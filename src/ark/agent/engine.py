@@ -22,6 +22,11 @@ BUCKETS_NS: Final = tuple(
 """Bounds of the histogram of decision times: 1 µs to 50 ms."""
 
 
+GRAIN_NS: Final = 1_000_000
+"""How finely the event loop can wait. A timer that rings within it is not set anew: under load, looking for
+the next deadline after each input would cost a tenth of the whole."""
+
+
 class Times:
     """How long something took, as a histogram of whole numbers."""
 
@@ -127,7 +132,7 @@ class Engine:
 
     def _arm(self, now: int) -> None:
         """Let the timer ring at the next deadline, or sooner: a ring too soon only arms it again."""
-        if self._loop is None:
+        if self._loop is None or (self._timer is not None and self._armed_ns - now <= GRAIN_NS):
             return
         deadline = max(now, self.controller.next_deadline())
         if self._timer is not None:
