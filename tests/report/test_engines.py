@@ -76,7 +76,7 @@ def test_each_scheme_stands_beside_itself_and_the_paper() -> None:
 def test_cells_have_a_load_once_and_nothing_where_there_is_no_number() -> None:
     ecmp, theirs, _ = engine_cells(compare(*levels({"ecmp": 0.5}), with_paper=True))
     assert ecmp[:2] == ["25", "ECMP"]
-    assert ecmp[4:] == ["50.0 %", "", "", "", "", "", ""]
+    assert ecmp[4:] == ["+50.0 %", "", "", "", "", "", ""]
     assert theirs[0] == ""
     assert (theirs[7], theirs[10]) == ("27.3 %", "34.0 %")
 
@@ -107,11 +107,21 @@ def scattered(**settings: str) -> str:
 
 
 def test_the_reason_for_scatter_is_that_of_the_constants() -> None:
-    assert "nine in ten differ by +0.0 % to +20.0 %" in scattered()
-    assert "Of those without a marked packet (30): +0.0 % to +20.0 %" in scattered()
+    assert "nine in ten differ by 0.0 % to +20.0 %" in scattered()
+    assert "With marked packets (10 transfers): 0.0 % to +20.0 %; without: 0.0 % to +20.0 %." in scattered()
+    assert "So marks are one reason" not in scattered()
     assert "A sender with a window" in scattered()
     assert "Nothing but the rate limits these senders" in scattered(window="none")
     assert "there is no congestion control" in scattered(control="none")
+
+
+def test_marks_are_a_reason_where_marked_transfers_lose() -> None:
+    at_packets, flows = levels(marked=10)
+    kept = at_packets.transfers["ecmp", 25.0]
+    kept.fct_ns[kept.marked] *= 2
+    text = " ".join(differences(at_packets, flows))
+    assert "With marked packets (10 transfers): +100.0 % to +100.0 %; without: 0.0 % to 0.0 %." in text
+    assert "So marks are one reason" in text
 
 
 def test_results_hold_the_rows_of_both_levels() -> None:

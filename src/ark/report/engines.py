@@ -98,7 +98,7 @@ def engine_cells(rows: Sequence[Beside]) -> list[list[str]]:
                 look(row.scheme).label,
                 format_time(row.fct_mean_packet_s),
                 format_time(row.fct_mean_flow_s),
-                percent(row.longer_share, 1),
+                _signed(row.longer_share),
                 *("" if share is None else percent(share, 1) for share in shares),
             ]
         )
@@ -192,9 +192,15 @@ def _singles(runs: Runs, twin: Runs) -> str:
         return (
             f"Single transfers take the same time at both levels, nine in ten within {_spread(longer[same])}."
         )
-    unmarked = same & ~packet.marked
-    if unmarked.any() and packet.marked.any():
-        text += f" Of those without a marked packet ({int(unmarked.sum()):,}): {_spread(longer[unmarked])}."
+    marked, unmarked = longer[same & packet.marked], longer[same & ~packet.marked]
+    if marked.size and unmarked.size:
+        parts = f"{_spread(marked)}; without: {_spread(unmarked)}"
+        text += f" With marked packets ({marked.size:,} transfers): {parts}."
+        if np.median(marked) > np.median(unmarked) + CLOSE:
+            text += (
+                " So marks are one reason: who is marked slows down and recovers in steps, and who is not "
+                "has what that leaves, while fluids on one link all slow down alike."
+            )
     return f"{text} {_sharing(runs)}"
 
 
@@ -251,8 +257,8 @@ def _marks(runs: Runs) -> str:
     if _packet(runs).get("control") == "none":
         return f"{text} Nobody reacts to the marks here: there is no congestion control.{lost}"
     return (
-        f"{text} Marks begin when enough windows stand in one queue, and fall at random: marked senders slow "
-        f"down and equal transfers end at different times, which they do not as fluids.{lost}"
+        f"{text} Marks begin when the packets of enough transfers stand in one queue, and fall at random: "
+        f"equal transfers end at different times, which they do not as fluids.{lost}"
     )
 
 
@@ -281,5 +287,8 @@ def _at(point: Point) -> str:
 
 
 def _signed(share: float) -> str:
+    """A share in % with its sign, and none on zero."""
     text = percent(share, 1)
+    if text in {"0.0 %", "−0.0 %"}:
+        return "0.0 %"
     return text if text.startswith("−") else f"+{text}"
