@@ -1,6 +1,7 @@
 """Real agents over real sockets: loss, restarts, silence, strangers."""
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,20 @@ def test_a_second_agent_on_one_socket_is_refused(four: Cohort) -> None:
     second = four.call(lambda: Agent(config))
     with pytest.raises(ConfigError, match="another agent listens there"):
         four.run(second.start())
+
+
+@pytest.mark.slow
+def test_long_transfers_are_held_and_simultaneous_ones_end_apart(folder: Path) -> None:
+    """Each chooses without knowing of the other; in the hold one learns of it and moves."""
+    with cohort(folder, 3, more='[policy]\nhold = "200ms"\nmin_bytes = "1 MB"\n') as three:
+        clients = [three.client("h0"), three.client("h1")]
+        with ThreadPoolExecutor(2) as pool:
+            for _ in range(3):
+                held = list(pool.map(lambda one: one.transfer("h2", 1000 * GB, dport=4791), clients))
+                assert {transfer.kind for transfer in held} == {"steered"}
+                assert len({transfer.path for transfer in held}) == 2
+                rows = three.call(lambda: list(three["h0"].controller.view.table))
+                assert all(row.state is State.ACTIVE for row in rows if row.host == host_id("h0"))
+                for transfer in held:
+                    transfer.release()
+                three.until(lambda: not any(three.rows(name) for name in three.agents))
