@@ -53,6 +53,10 @@ OUT = ["--out", "out"]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (
+            ["--trace", f"./{'n' * 300}", *OUT],
+            f"ark: {'n' * 300}: cannot be read: File name too long",
+        ),
         (OUT, "ark: --trace, --flows: neither is given; give the requests or the transfers to simulate"),
         (
             [*TRACE, "--flows", "flows.csv", *OUT],

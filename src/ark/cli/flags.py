@@ -16,6 +16,9 @@ SEEDS_MAX: Final = 100_000
 
 POINTS_MAX: Final = 1000
 
+NUMBER_MAX: Final = 1e9
+"""A billion requests a second are one a nanosecond; no rate, load or factor means anything above."""
+
 
 def numbers(flag: str, text: str | None) -> tuple[float, ...]:
     """Positive numbers of a list such as ``1,5,10``, each once, in the order of the text.
@@ -35,6 +38,8 @@ def numbers(flag: str, text: str | None) -> tuple[float, ...]:
             ) from None
         if not math.isfinite(value) or value <= 0:
             raise ConfigError(f"{flag}: {part.strip()} is not allowed; give positive numbers")
+        if value > NUMBER_MAX:
+            raise ConfigError(f"{flag}: {part.strip()} is not allowed; give numbers up to {NUMBER_MAX:g}")
         if value in found:
             raise ConfigError(f"{flag}: {part.strip()} stands twice")
         found[value] = None
@@ -53,6 +58,8 @@ def positive(flag: str, value: float) -> float:
     """
     if not math.isfinite(value) or value <= 0:
         raise ConfigError(f"{flag}: {value:g} is not allowed; give a positive number")
+    if not 1 / NUMBER_MAX <= value <= NUMBER_MAX:
+        raise ConfigError(f"{flag}: {value:g} is not allowed; give {1 / NUMBER_MAX:g} to {NUMBER_MAX:g}")
     return value
 
 
