@@ -199,3 +199,36 @@ def test_workers_do_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None
     script.write_text(SWEEP)
     done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=300, check=False)
     assert done.returncode == -9
+
+
+INTERRUPTED = """
+import multiprocessing, os, signal
+from ark.sim.experiment import Experiment
+from ark.sim.sweep import run_all
+from ark.sim.traffic import PresetWorkload
+
+def interrupt(*_):
+    if multiprocessing.active_children():  # in their imports still
+        os.killpg(0, signal.SIGINT)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, interrupt)
+    runs = run_all(Experiment(workload=PresetWorkload(requests=20), qps=(5.0,)), processes=2)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        list(runs)
+    except KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print("interrupted")
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_workers_without_a_word_of_theirs(tmp_path: Path) -> None:
+    script = tmp_path / "sweep.py"
+    script.write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, timeout=300, check=False, start_new_session=True
+    )
+    assert (done.returncode, done.stdout) == (0, b"interrupted\n")
+    assert b"Traceback" not in done.stderr

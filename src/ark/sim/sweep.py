@@ -1,6 +1,7 @@
 """All runs of an experiment, over all cores, in a fixed order whatever the number of cores."""
 
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -70,13 +71,26 @@ def _in_workers(experiment: Experiment, processes: int) -> Iterator[RunResult]:
     waiting: deque[Future[RunResult]] = deque()
     try:
         for run in experiment.runs():
-            waiting.append(pool.submit(_run, *run))
+            waiting.append(_submit(pool, run))
             if len(waiting) >= AHEAD * processes:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, run: tuple[str, float | None, int]) -> Future[RunResult]:
+    """Hand a run to the pool, which starts its next worker now if it has not got all.
+
+    A worker inherits that an interrupt waits until ``_adopt``: one in its first second, which it spends on
+    imports, would end it with a traceback of Python's own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(_run, *run)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _compile_once(experiment: Experiment) -> None:
@@ -90,6 +104,8 @@ def _compile_once(experiment: Experiment) -> None:
 def _adopt(experiment: Experiment) -> None:
     global _experiment  # noqa: PLW0603 - a worker process has one experiment, handed over once
     _experiment = experiment
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends it at once, and without a word
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_end_with_parent, daemon=True).start()
 
 
