@@ -207,18 +207,21 @@ from ark.sim.experiment import Experiment
 from ark.sim.sweep import run_all
 from ark.sim.traffic import PresetWorkload
 
+seen = []
+
 def interrupt(*_):
-    if multiprocessing.active_children():  # in their imports still
+    seen.extend(multiprocessing.active_children())
+    if len(seen) > 2:  # they run for some time and are in their imports still
+        signal.setitimer(signal.ITIMER_REAL, 0)
         os.killpg(0, signal.SIGINT)
 
 if __name__ == "__main__":
     signal.signal(signal.SIGALRM, interrupt)
     runs = run_all(Experiment(workload=PresetWorkload(requests=20), qps=(5.0,)), processes=2)
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
     try:
         list(runs)
     except KeyboardInterrupt:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         print("interrupted")
 """
 
