@@ -124,7 +124,7 @@ def main() -> int:
     parser.add_argument(
         "--heartbeat", default="500ms", help="250ms by default in agents: too much for 2 cores"
     )
-    parser.add_argument("--lease", default="5s", help="3s by default in agents")
+    parser.add_argument("--lease", default="3s", help="as agents have by default")
     parser.add_argument("--changes", type=int, default=2000)
     arguments = parser.parse_args()
     lease_s = parse_time(arguments.lease) / 1e9
