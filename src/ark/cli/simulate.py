@@ -93,8 +93,10 @@ def simulate(
         In place of requests: a table of transfers (id,src,dst,size_bytes,start_ns and more).
     fabric
         Fabric file (TOML). Default: the paper's, 2 leaves x 4 spines x 8 hosts at 100 Gbit/s.
-    prefill, decode
-        Hosts that prefill and decode, like h0-h7. Default: those of the fabric file, else half of the leaves.
+    prefill
+        Hosts that prefill, like h0-h7. Default: those of the fabric file, else of half of the leaves.
+    decode
+        Hosts that decode, like h8-h15. Default: those of the fabric file, else all others.
     schemes
         What is compared.
     qps
@@ -112,7 +114,8 @@ def simulate(
     model
         Model whose KV cache is sent, like llama-3-8b, qwen3-32b, deepseek-v3.
     latency
-        Latency of prefill and first decode step: a preset, or constant:840ms:10ms.
+        Latency of prefill and first decode step: a preset, or constant:840ms:10ms. The default is
+        an 8B model's, whatever --model is.
     ttft
         additive (the paper's sum) or fifo (prompts queue for prefill GPUs).
     layers

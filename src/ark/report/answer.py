@@ -73,11 +73,13 @@ def _ttft_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
     total_s = sum(parts.values())
     shares = {name: part_s / total_s for name, part_s in parts.items()}
     waiting = f", {percent(shares['queue'])} waiting for a prefill GPU" if shares["queue"] >= 0.005 else ""
+    decoding = f", {percent(shares['decode1'])} the first decode step" if shares["decode1"] >= 0.005 else ""
     made_of = (
         f"{_at(runs, point)} under ECMP the first token comes after "
         f"{format_time(total_s)} on average: {percent(shares['prefill'])} of it is prefill{waiting}, "
-        f"{percent(shares['alone'])} the bytes of the KV cache at line rate, and {percent(shares['shared'])} "
-        f"waiting because transfers share links. Only that last part is the network's to save."
+        f"{percent(shares['alone'])} the bytes of the KV cache at line rate{decoding}, and "
+        f"{percent(shares['shared'])} waiting because transfers share links. Only that last part is the "
+        "network's to save."
     )
     ideal = ""
     if "ideal" in runs.schemes:
