@@ -15,7 +15,7 @@ from ark.errors import ConfigError, Fault
 from ark.fabric import Fabric
 from ark.report.answer import answer, main_point
 from ark.report.claims import judge
-from ark.report.engines import all_rows, compare, differences
+from ark.report.engines import agreement, all_rows, compare, differences
 from ark.report.looks import look
 from ark.report.page import Story, seed_text, warnings
 from ark.report.provenance import provenance
@@ -107,6 +107,9 @@ def present(runs: Runs, story: Story, out: Path, *, as_json: bool) -> None:
     _print_text(told.verdict)
     for sentence in told.sentences:
         _print_text(sentence, bullet="- ")
+    if story.twin is not None:
+        for sentence in agreement(runs, story.twin):
+            _print_text(sentence, bullet="- ")
     for warning in (*story.remarks, *warnings(runs)):
         note(f"Note: {warning}")
     print(f"\nReport: {out / REPORT}")

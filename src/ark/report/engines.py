@@ -108,10 +108,14 @@ def engine_cells(rows: Sequence[Beside]) -> list[list[str]]:
 
 def differences(runs: Runs, twin: Runs) -> list[str]:
     """Where the two levels differ, and why as far as the runs show it."""
+    found = [_singles(runs, twin), _choices(runs, twin), _marks(runs), _headers(runs)]
+    return [*agreement(runs, twin), *(text for text in found if text)]
+
+
+def agreement(runs: Runs, twin: Runs) -> list[str]:
+    """How well the two levels agree, without reasons."""
     rows = compare(runs, twin, with_paper=False)
-    found = [_means(rows), _order(runs, twin), _points(rows), _singles(runs, twin)]
-    found += [_choices(runs, twin), _marks(runs), _headers(runs)]
-    return [text for text in found if text]
+    return [text for text in (_means(rows), _order(runs, twin), _points(rows)) if text]
 
 
 def _means(rows: Sequence[Beside]) -> str:
@@ -196,7 +200,8 @@ def _singles(runs: Runs, twin: Runs) -> str:
     if marked.size and unmarked.size:
         parts = f"{_spread(marked)}; without: {_spread(unmarked)}"
         text += f" With marked packets ({marked.size:,} transfers): {parts}."
-        if np.median(marked) > np.median(unmarked) + CLOSE:
+        reacts = _packet(runs).get("control") != "none"
+        if reacts and np.median(marked) > np.median(unmarked) + CLOSE:
             text += (
                 " So marks are one reason: who is marked slows down and recovers in steps, and who is not "
                 "has what that leaves, while fluids on one link all slow down alike."
