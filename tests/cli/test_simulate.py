@@ -106,6 +106,16 @@ OUT = ["--out", "out"]
         ([*TRACE, "--format", "azur", *OUT], 'ark: unknown trace format "azur"; did you mean "azure"?'),
         (["--trace", "paper", "--jitter", *OUT], "ark: --jitter: only a trace file has that; leave it out"),
         (
+            ["--trace", "paper", "--arrivals", "weibull", *OUT],
+            'ark: --arrivals: "weibull" is no arrival process; known are "poisson"',
+        ),
+        (["--trace", "paper", "--arrivals", "gamma:99", *OUT], "ark: --arrivals: gamma arrivals: cv 99 is"),
+        ([*TRACE, "--arrivals", "poisson", *OUT], "ark: --arrivals: a file has arrival times of its own"),
+        (
+            ["--flows", "flows.csv", "--arrivals", "poisson", *OUT],
+            "ark: --arrivals: a file has arrival times of its own",
+        ),
+        (
             ["--flows", "flows.csv", "--qps", "5", *OUT],
             "ark: --qps: a table of transfers has times of its own",
         ),
@@ -202,9 +212,14 @@ def test_the_command_in_the_report_repeats_the_results(
         "--seeds",
         "1",
     ]
+    first += ["--arrivals", "gamma:2.5"]
     assert run(["simulate", *first, "--lag", "50us", "--ttft", "fifo", *OUT, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
+    assert told["config"]["experiment"]["workload"] == {
+        "preset": "paper", "requests": 20, "arrivals": "gamma:2.5",
+    }  # fmt: skip
     report = (here / "out" / "report.html").read_text()
+    assert "gamma:2.5 arrivals" in report
     command = report.partition('<pre class="command">')[2].partition("</pre>")[0].split()
     assert command[:2] == ["ark", "simulate"]
     assert run([*command[1:-1], "again", "--json"]) == 0

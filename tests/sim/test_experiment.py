@@ -15,8 +15,9 @@ from ark.sim.flow.model import FlowModel
 from ark.sim.results import RunResult
 from ark.sim.schemes.catalogue import LATER, SCHEMES, SchemeOptions
 from ark.sim.sweep import run_all
-from ark.sim.traffic import FlowWorkload, PresetWorkload, TraceWorkload, mean_transfer_bytes
+from ark.sim.traffic import FlowWorkload, PresetWorkload, TraceWorkload, mean_transfer_bytes, requests_of
 from ark.workload import kv_model, paper_requests
+from ark.workload.arrivals import parse_arrivals
 
 SMALL = Experiment(workload=PresetWorkload(requests=40))
 
@@ -76,7 +77,7 @@ def test_what_a_run_was_is_plain_data_and_complete() -> None:
     result = run_point(SMALL, "ark", 10.0, 0)
     told = json.loads(json.dumps(result.config))
     assert told["fabric_digest"] == paper_fabric().digest().hex()
-    assert told["workload"] == {"preset": "paper", "requests": 40}
+    assert told["workload"] == {"preset": "paper", "requests": 40, "arrivals": "poisson"}
     assert told["flow_model"]["goodput"] == pytest.approx(0.99448, abs=1e-5)
     assert {"ark", "numpy", "numba", "python"} <= told.keys()
     assert pickle.loads(pickle.dumps(result)).row() == result.row()
@@ -235,3 +236,18 @@ def test_an_interrupt_ends_workers_without_a_word_of_theirs(tmp_path: Path) -> N
     )
     assert (done.returncode, done.stdout) == (0, b"interrupted\n")
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("text", "cv"), [("constant", 0.0), ("gamma:2.5", 2.5)])
+def test_a_named_workload_takes_other_arrivals(text: str, cv: float) -> None:
+    workload = PresetWorkload("mooncake-conversation", 20_000, parse_arrivals(text))
+    requests = requests_of(workload, qps=5.0, seed=0)
+    gaps_s = np.diff(requests.arrived_s)
+    assert gaps_s.std() / gaps_s.mean() == pytest.approx(cv, rel=0.03, abs=1e-6)
+    assert gaps_s.mean() == pytest.approx(0.2, rel=0.06)
+    own = requests_of(replace(workload, arrivals=None), qps=5.0, seed=0)
+    assert np.array_equal(own.prompt_tokens, requests.prompt_tokens)
+    assert f"{text} arrivals" in requests.origin
+    described = Experiment(workload=workload).describe()["workload"]
+    assert described == {"preset": "mooncake-conversation", "requests": 20_000, "arrivals": text}
+    assert Experiment().describe()["workload"] == {"preset": "paper", "requests": 1000, "arrivals": "poisson"}

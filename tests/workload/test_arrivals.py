@@ -39,7 +39,7 @@ def test_streams_of_one_seed_are_independent() -> None:
     assert np.abs(correlation).max() < 5 / 20_000**0.5
 
 
-@pytest.mark.parametrize("text", ["poisson", "constant", "gamma:2.5", "gamma:0.5"])
+@pytest.mark.parametrize("text", ["poisson", "constant", "gamma:2.5", "gamma:0.5", "gamma:1.23456789"])
 def test_names_are_read_as_they_are_written(text: str) -> None:
     assert str(parse_arrivals(f" {text.upper()} ")) == text
 

@@ -59,6 +59,7 @@ def simulate(
     qps: str | None = None,
     time_scale: float | None = None,
     requests: int | None = None,
+    arrivals: str | None = None,
     trace_format: Annotated[str | None, Parameter(name="--format")] = None,
     jitter: Switch = False,
     prefix_reuse: Switch = False,
@@ -105,6 +106,9 @@ def simulate(
         Multiply the times of the trace instead; 0.5 doubles the rate.
     requests
         Requests of a named workload (1000), or take only the first so many of a trace file.
+    arrivals
+        How the requests of a named workload arrive: poisson, constant, or gamma:2.5 (gaps with that
+        coefficient of variation; above 1 in bursts). Default: the paper's Poisson, else as in the trace.
     trace_format
         Form of the trace file: mooncake, ark, azure, vidur, burstgpt. Default: found from its content.
     jitter
@@ -142,7 +146,15 @@ def simulate(
     """
     chosen = with_roles(fabric_of(fabric), prefill, decode)
     asked = Asked(
-        trace, flows, qps, time_scale, requests, trace_format, jitter=jitter, prefix_reuse=prefix_reuse
+        trace,
+        flows,
+        qps,
+        time_scale,
+        requests,
+        trace_format,
+        arrivals,
+        jitter=jitter,
+        prefix_reuse=prefix_reuse,
     )
     if seeds is None:
         seeds = SEEDS if flows is None else SEEDS_FLOWS

@@ -10,6 +10,7 @@ from ark.errors import ConfigError
 from ark.fabric import Fabric
 from ark.fabric.nearest import nearest
 from ark.sim.traffic import FlowWorkload, PresetWorkload, TraceWorkload, Workload
+from ark.workload.arrivals import Arrivals, parse_arrivals
 from ark.workload.flow_file import read_flows
 from ark.workload.paper import REQUESTS_MAX
 from ark.workload.presets import preset_names, preset_qps
@@ -29,6 +30,7 @@ class Asked:
     time_scale: float | None
     requests: int | None
     form: str | None
+    arrivals: str | None
     jitter: bool
     prefix_reuse: bool
 
@@ -53,6 +55,8 @@ class Asked:
             words += ["--requests", str(self.requests)]
         if self.form is not None:
             words += ["--format", self.form]
+        if self.arrivals is not None:
+            words += ["--arrivals", self.arrivals]
         return [*words, *["--jitter"] * self.jitter, *["--prefix-reuse"] * self.prefix_reuse]
 
 
@@ -77,12 +81,14 @@ def workload_of(asked: Asked, fabric: Fabric) -> Workload:
     trace = asked.trace or ""
     if asked.is_named:
         _refuse_file_flags(asked)
-        return PresetWorkload(trace, requests or REQUESTS)
+        return PresetWorkload(trace, requests or REQUESTS, _arrivals(asked.arrivals))
     # Path.exists raises where a name is too long or a folder is closed to us; the reader says that better.
     if not os.path.exists(trace) and not {"/", "."} & set(trace):  # noqa: PTH110
         raise ConfigError(
             f"--trace: no such file, and {nearest(trace, preset_names(), 'workload', 'there are')}"
         )
+    if asked.arrivals is not None:
+        raise ConfigError(f"--arrivals: {_ONLY_NAMED}")
     return TraceWorkload(
         load_requests(
             trace,
@@ -104,11 +110,25 @@ def points_of(asked: Asked, workload: Workload) -> tuple[float, ...] | None:
     return None
 
 
+def _arrivals(text: str | None) -> Arrivals | None:
+    if text is None:
+        return None
+    try:
+        return parse_arrivals(text)
+    except ConfigError as error:
+        raise ConfigError(f"--arrivals: {error}") from None
+
+
+_ONLY_NAMED: Final = "a file has arrival times of its own; only a workload by name takes this"
+
+
 def _refuse(asked: Asked, why: str) -> None:
     flags = {"--qps": asked.qps, "--time-scale": asked.time_scale, "--requests": asked.requests}
     for flag, value in flags.items():
         if value is not None:
             raise ConfigError(f"{flag}: {why}")
+    if asked.arrivals is not None:
+        raise ConfigError(f"--arrivals: {_ONLY_NAMED}")
     _refuse_file_flags(asked)
 
 

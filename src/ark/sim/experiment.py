@@ -39,6 +39,7 @@ from ark.units import NS_PER_S
 from ark.workload.kv import KvModel, kv_model
 from ark.workload.latency import LATENCY_DEFAULT, LatencyModel, latency_model
 from ark.workload.load import qps_for_load
+from ark.workload.presets import preset_arrivals
 
 Engine = Literal["flow", "packet"]
 
@@ -285,8 +286,9 @@ def _warnings(traffic: Traffic, transfers: list[Transfer], *, pooled: bool) -> l
 
 def _describe_workload(workload: Workload) -> dict[str, object]:
     match workload:
-        case PresetWorkload(name, requests):
-            return {"preset": name, "requests": requests}
+        case PresetWorkload(name, requests, arrivals):
+            process = str(arrivals or preset_arrivals(name))
+            return {"preset": name, "requests": requests, "arrivals": process}
         case TraceWorkload(requests):
             return {"trace": requests.origin, "requests": len(requests), "own_qps": requests.qps}
         case FlowWorkload(flows):

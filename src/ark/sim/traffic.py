@@ -8,6 +8,7 @@ import numpy as np
 from ark.errors import ConfigError
 from ark.fabric.topology import Fabric
 from ark.sim.serving import Serving, TtftModel, in_order_of_sending, serve
+from ark.workload.arrivals import Arrivals
 from ark.workload.flows import Flows, make_flows
 from ark.workload.kv import KvModel
 from ark.workload.latency import LatencyModel
@@ -21,10 +22,14 @@ SAMPLE: Final = 20_000
 
 @dataclass(frozen=True)
 class PresetWorkload:
-    """Requests drawn anew for each seed from a preset: ``paper``, ``mooncake-conversation``, …"""
+    """Requests drawn anew for each seed from a preset: ``paper``, ``mooncake-conversation``, …
+
+    Without ``arrivals`` they arrive as the preset has it.
+    """
 
     name: str = "paper"
     requests: int = 1000
+    arrivals: Arrivals | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,9 @@ def make_traffic(
 def requests_of(workload: PresetWorkload | TraceWorkload, *, qps: float | None, seed: int) -> Requests:
     """The requests of one (qps, seed); without a QPS at the workload's own rate."""
     if isinstance(workload, PresetWorkload):
-        return preset_requests(workload.name, requests=workload.requests, seed=seed, qps=qps)
+        return preset_requests(
+            workload.name, requests=workload.requests, seed=seed, qps=qps, arrivals=workload.arrivals
+        )
     return workload.requests if qps is None else workload.requests.at_rate(qps)
 
 

@@ -64,7 +64,8 @@ class Gamma:
         return rng.standard_gamma(shape, count) / shape
 
     def __str__(self) -> str:
-        return f"gamma:{self.cv:g}"
+        text = f"{self.cv:g}"
+        return f"gamma:{text if float(text) == self.cv else repr(self.cv)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ark.errors import ConfigError
 from ark.fabric.nearest import nearest
-from ark.workload.arrivals import Arrivals, arrival_times_s
+from ark.workload.arrivals import Arrivals, Poisson, arrival_times_s
 from ark.workload.paper import checked_count, paper_requests
 from ark.workload.requests import Requests
 from ark.workload.streams import Purpose, stream
@@ -99,6 +99,17 @@ def preset_qps(name: str) -> float:
     return PAPER_QPS if name == PAPER else _table(name).qps
 
 
+def preset_arrivals(name: str) -> Arrivals:
+    """The arrival process of a preset where none is given: the paper's, or the gaps that its trace had.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such preset.
+    """
+    return Poisson() if name == PAPER else Measured(_tables().gap_probabilities, _table(name).unit_gaps)
+
+
 def preset_requests(
     name: str, *, requests: int, seed: int, qps: float | None = None, arrivals: Arrivals | None = None
 ) -> Requests:
@@ -114,7 +125,7 @@ def preset_requests(
     qps : float, optional
         Mean rate; that of the trace (``preset_qps``) where it is not given.
     arrivals : Arrivals, optional
-        In place of the trace's own gaps (the paper's Poisson process).
+        In place of the preset's own (``preset_arrivals``).
 
     Raises
     ------
@@ -126,7 +137,7 @@ def preset_requests(
         return paper_requests(qps=rate, requests=requests, seed=seed, arrivals=arrivals)
     checked_count(requests)
     table, grids = _table(name), _tables()
-    process = arrivals or Measured(grids.gap_probabilities, table.unit_gaps)
+    process = arrivals or preset_arrivals(name)
     uniform = stream(seed, Purpose.TOKENS).random(requests)
     prompt = np.rint(np.interp(uniform, grids.prompt_probabilities, table.prompt_tokens)).astype(np.int64)
     return Requests(
