@@ -6,7 +6,7 @@ UV := $(VENV)/bin/uv
 RUN := $(UV) run --no-sync
 PYTEST_WORKERS ?= auto
 
-.PHONY: help install lint types test demo clean
+.PHONY: help install lint types test demo docs clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -34,5 +34,9 @@ demo: install    ## The paper's experiment and a Mooncake-like workload: result 
 	  --out demo-out/mooncake
 	@echo "Open demo-out/paper/report.html and demo-out/mooncake/report.html in a browser."
 
+docs: install    ## The documentation as HTML, in docs/_build/html
+	$(UV) sync --locked --all-extras --group docs --inexact --quiet
+	$(RUN) sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
 clean:           ## Remove what make made
-	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ def worked() -> bytes:
 
 
 def test_the_worked_datagram_is_what_is_sent() -> None:
-    blocks = re.findall(r"```hex\n(.*?)```", PAGE, flags=re.DOTALL)
+    blocks = re.findall(r"```text\n(.*?)```", PAGE, flags=re.DOTALL)
     assert [bytes.fromhex(block) for block in blocks] == [worked()]
     assert open_datagram(worked(), Keys(KEY)).first_seq == 42
 
