@@ -101,8 +101,15 @@ OUT = ["--out", "out"]
             [*TRACE, "--fabric", "apart.toml", "--prefill", "h0", *OUT],
             "ark: --prefill, --decode: no path is up",
         ),
-        ([*TRACE, "--model", "lama-3-8b", *OUT], "ark: "),
-        ([*TRACE, "--latency", "nonsense", *OUT], "ark: "),
+        (
+            [*TRACE, "--model", "lama-3-8b", *OUT],
+            'ark: unknown model "lama-3-8b"; did you mean "llama-3-8b"? ("ark models" lists all; ',
+        ),
+        ([*TRACE, "--models", "none.toml", *OUT], "ark: none.toml: cannot be read: No such file"),
+        (
+            [*TRACE, "--latency", "constat:5", *OUT],
+            'ark: unknown latency model "constat:5"; presets are h100_llama3_8b_modern_fa3 … ',
+        ),
         ([*TRACE, "--format", "azur", *OUT], 'ark: unknown trace format "azur"; did you mean "azure"?'),
         (["--trace", "paper", "--jitter", *OUT], "ark: --jitter: only a trace file has that; leave it out"),
         (
@@ -212,14 +219,19 @@ def test_the_command_in_the_report_repeats_the_results(
         "--seeds",
         "1",
     ]
-    first += ["--arrivals", "gamma:2.5"]
+    (here / "mine.toml").write_text(
+        '[[model]]\nname = "mine"\nlayers = [{ count = 32, kv_heads = 1, head_dim = 64 }]'
+    )
+    first += ["--arrivals", "gamma:2.5", "--model", "mine", "--models", "mine.toml"]
     assert run(["simulate", *first, "--lag", "50us", "--ttft", "fifo", *OUT, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["config"]["experiment"]["workload"] == {
         "preset": "paper", "requests": 20, "arrivals": "gamma:2.5",
     }  # fmt: skip
+    assert told["config"]["experiment"]["kv_layers"] == [{"count": 32, "kv_heads": 1, "head_dim": 64}]
     report = (here / "out" / "report.html").read_text()
     assert "gamma:2.5 arrivals" in report
+    assert "mine, 8 KiB of KV cache a token" in report
     command = report.partition('<pre class="command">')[2].partition("</pre>")[0].split()
     assert command[:2] == ["ark", "simulate"]
     assert run([*command[1:-1], "again", "--json"]) == 0

@@ -18,6 +18,7 @@ from ark.errors import ArkError, ConfigError
 COMMANDS: Final = {
     "reproduce": "Repeat the paper's experiment: figures 2 to 4, table 1, and whether its claims hold.",
     "simulate": "Say what ARK would gain on your own requests, transfers and fabric.",
+    "models": "List the models whose KV cache is known, or the latency presets.",
     "path": "Predict, pick and map the paths that source ports lead to.",
     "discover": "Learn on the live fabric which source ports lead to which path.",
     "fabric": "Check a fabric file, show what it means, or print its schema.",

@@ -54,7 +54,7 @@ def print_table(
     table.title_style = "bold"
     table.caption_justify = "left"
     for name, right in zip(columns, numeric, strict=True):
-        table.add_column(Text(name), justify="right" if right else "left")
+        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in rows:
         if row:
             table.add_row(*(Text(str(cell)) for cell in row))

@@ -64,6 +64,7 @@ def simulate(
     jitter: Switch = False,
     prefix_reuse: Switch = False,
     model: str = "llama-3-8b",
+    models: Path | None = None,
     latency: str = LATENCY_DEFAULT,
     ttft: TtftModel = "additive",
     layers: int = 1,
@@ -116,10 +117,12 @@ def simulate(
     prefix_reuse
         Leading blocks that earlier requests had are not computed and not sent (Mooncake traces).
     model
-        Model whose KV cache is sent, like llama-3-8b, qwen3-32b, deepseek-v3.
+        Model whose KV cache is sent, like llama-3-8b, qwen3-32b, deepseek-v3; ark models lists all.
+    models
+        A file of your own models (TOML or JSON), which go before those of the same name.
     latency
-        Latency of prefill and first decode step: a preset, or constant:840ms:10ms. The default is
-        an 8B model's, whatever --model is.
+        Latency of prefill and first decode step: a preset (ark models --latencies lists all), or
+        constant:840ms:10ms. The default is an 8B model's, whatever --model is.
     ttft
         additive (the paper's sum) or fifo (prompts queue for prefill GPUs).
     layers
@@ -169,7 +172,7 @@ def simulate(
             schemes=names(schemes),
             engine=engine,
             options=SchemeOptions(lag_ns=_lag_ns(lag), stripes=stripes, moves=moves),
-            kv=kv_model(model),
+            kv=kv_model(model, file=models),
             latency=latency_model(latency),
             ttft=ttft,
             layers=layers,
@@ -189,7 +192,7 @@ def simulate(
         title=f"What ARK would gain on {asked.name}",
         subtitle=simulated_by(experiment),
         facts=facts(experiment, runs),
-        command=_command(experiment, asked, fabric, out),
+        command=_command(experiment, asked, fabric, models, out),
         config=configuration(experiment, runs),
         remarks=scale_remarks(experiment),
         twin=twin,
@@ -235,7 +238,9 @@ def _write_table(experiment: Experiment, path: Path, *, as_json: bool) -> None:
         print(f"{len(result.flows)} transfers under {scheme}, load {result.load:.2f}: {path}")
 
 
-def _command(experiment: Experiment, asked: Asked, fabric: Path | None, out: Path) -> str:
+def _command(
+    experiment: Experiment, asked: Asked, fabric: Path | None, models: Path | None, out: Path
+) -> str:
     """The command with every value that matters written out, so that it outlives a change of defaults."""
     words = ["ark", "simulate", *asked.words()]
     if fabric is not None:
@@ -250,7 +255,9 @@ def _command(experiment: Experiment, asked: Asked, fabric: Path | None, out: Pat
         words += ["--qps", listed(experiment.qps)]
     words += shared_words(experiment)
     if not isinstance(experiment.workload, FlowWorkload):
-        words += ["--model", experiment.kv.name, "--latency", experiment.latency.name]
+        words += ["--model", experiment.kv.name]
+        words += [] if models is None else ["--models", str(models)]
+        words += ["--latency", experiment.latency.name]
         words += ["--ttft", experiment.ttft, "--layers", str(experiment.layers)]
     options = experiment.options
     words += ["--lag", f"{options.lag_ns}ns", "--stripes", str(options.stripes)]

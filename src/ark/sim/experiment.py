@@ -164,6 +164,8 @@ class Experiment:
             },
             "kv": self.kv.name,
             "kv_bytes_per_token": self.kv.bytes_per_token,
+            "kv_dtype": self.kv.dtype,
+            "kv_layers": msgspec.to_builtins(self.kv.layers),
             "latency": self.latency.name,
             "latency_origin": self.latency.origin,
             "ttft": self.ttft,

@@ -187,7 +187,7 @@ def kv_model(name: str, *, dtype: str | None = None, file: Path | None = None) -
         known |= _by_name(read_kv_models(file))
     if wanted not in known:
         hint = nearest(wanted, known, "model", "the table has")
-        raise ConfigError(f"{hint}; a file of models can add it (name, layers with kv_heads and head_dim)")
+        raise ConfigError(f'{hint} ("ark models" lists all; --models takes a file of yours)')
     if dtype is None:
         return known[wanted]
     if dtype not in DTYPE_BITS:

@@ -92,7 +92,10 @@ def latency_model(name: str) -> LatencyModel:
     presets = _presets()
     if wanted not in presets:
         hint = nearest(wanted, presets, "latency model", "presets are")
-        raise ConfigError(f'{hint}; fixed times are written "constant:840ms:10ms", profiles "vidur:FOLDER"')
+        raise ConfigError(
+            f'{hint} ("ark models --latencies" lists all; fixed times are written "constant:840ms:10ms", '
+            'profiles "vidur:FOLDER")'
+        )
     return presets[wanted]
 
 
