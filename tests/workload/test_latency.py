@@ -7,7 +7,8 @@ import pytest
 from tests.shared_data import shared_data
 
 from ark.errors import ConfigError
-from ark.workload import LATENCY_DEFAULT, latency_model, latency_names
+from ark.workload import LATENCY_DEFAULT, kv_model, latency_model, latency_names
+from ark.workload.latency import fitting_preset
 
 
 def test_the_default_is_the_papers_calibration() -> None:
@@ -60,3 +61,16 @@ def test_other_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         latency_model(name)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "preset"),
+    [
+        ("llama-3-70b", "h100_sxm/meta-llama-3-70b/tp4/whole"),
+        ("llama-2-70b", "h100/llama-2-70b-hf/tp4/chunk4096"),
+        ("deepseek-v3", None),
+    ],
+)
+def test_a_preset_of_the_model_is_suggested(model: str, preset: str | None) -> None:
+    found = kv_model(model)
+    assert fitting_preset((found.name, *found.aliases)) == preset

@@ -1,5 +1,6 @@
 """What ``reproduce`` and ``simulate`` share: run an experiment with progress, keep it, show it."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -29,6 +30,7 @@ from ark.sim.results import RunResult
 from ark.sim.sweep import run_all
 from ark.sim.traffic import FlowWorkload, PresetWorkload, requests_of
 from ark.units import NS_PER_S, format_rate, format_size, format_time
+from ark.workload.latency import LATENCY_DEFAULT, fitting_preset
 
 WIDE: Final = 110
 """From this width on a value and its difference to ECMP stand on one line."""
@@ -270,6 +272,32 @@ def scale_remarks(experiment: Experiment) -> list[str]:
         "size. FCT is in scaled time, TTFT in full size. --scale 1 runs all in full size."
     )
     return [text]
+
+
+def latency_remarks(experiment: Experiment) -> list[str]:
+    """That the default prefill times are not those of the model, where they are not."""
+    model = experiment.kv
+    names = (model.name, *model.aliases)
+    if (
+        isinstance(experiment.workload, FlowWorkload)
+        or experiment.latency.name != LATENCY_DEFAULT
+        or any(_AS_8B.search(name.lower()) for name in names)
+    ):
+        return []
+    fitting = fitting_preset(names)
+    advice = (
+        "a --latency that fits, see ark models --latencies" if fitting is None else f"--latency {fitting}"
+    )
+    text = (
+        f"The prefill times ({LATENCY_DEFAULT}) are those of an 8B model, not of {model.name}: the network's "
+        "share of TTFT comes out too large for a larger model, and too small for a smaller one. "
+        f"Give {advice}."
+    )
+    return [text]
+
+
+_AS_8B: Final = re.compile(r"-[78]b$")
+"""Names of models that are as large as the one of the default latency."""
 
 
 def _control(experiment: Experiment) -> str:

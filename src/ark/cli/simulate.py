@@ -16,6 +16,7 @@ from ark.cli.presentation import (
     facts,
     gather,
     gather_twin,
+    latency_remarks,
     listed,
     present,
     scale_remarks,
@@ -194,7 +195,7 @@ def simulate(
         facts=facts(experiment, runs),
         command=_command(experiment, asked, fabric, models, out),
         config=configuration(experiment, runs),
-        remarks=scale_remarks(experiment),
+        remarks=[*latency_remarks(experiment), *scale_remarks(experiment)],
         twin=twin,
     )
     folder.finish(runs, story)

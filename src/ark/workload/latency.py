@@ -5,6 +5,7 @@ it is fitted to the two means that the paper prints.
 """
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -102,6 +103,27 @@ def latency_model(name: str) -> LatencyModel:
 def latency_names() -> tuple[str, ...]:
     """Names of all presets, in the order of the table."""
     return tuple(_presets())
+
+
+def fitting_preset(models: Iterable[str]) -> str | None:
+    """The preset to suggest for a model of these names: on four H100 if there is such a one, unchunked.
+
+    None where the table has no preset of the model.
+    """
+    wanted = {name.lower() for name in models}
+    parts = {name: name.split("/") for name in _presets()}
+    fits = [name for name, part in parts.items() if len(part) == len(_PREFERRED) + 1 and part[1] in wanted]
+
+    def rank(name: str) -> list[int]:
+        device, _, workers, chunk = parts[name]
+        asked = zip((device, workers, chunk), _PREFERRED, strict=True)
+        return [order.index(part) if part in order else len(order) for part, order in asked]
+
+    return min(fits, key=rank, default=None)
+
+
+_PREFERRED: Final = (("h100_sxm", "h100"), ("tp4",), ("whole", "chunk4096"))
+"""GPU, workers and chunk of a preset that is suggested, the best first."""
 
 
 def _constant(text: str) -> PolynomialLatency:
