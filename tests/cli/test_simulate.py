@@ -225,9 +225,7 @@ def test_the_command_in_the_report_repeats_the_results(
     first += ["--arrivals", "gamma:2.5", "--model", "mine", "--models", "mine.toml"]
     assert run(["simulate", *first, "--lag", "50us", "--ttft", "fifo", *OUT, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["config"]["experiment"]["workload"] == {
-        "preset": "paper", "requests": 20, "arrivals": "gamma:2.5",
-    }  # fmt: skip
+    assert told["config"]["experiment"]["workload"]["arrivals"] == "gamma:2.5"
     assert told["config"]["experiment"]["kv_layers"] == [{"count": 32, "kv_heads": 1, "head_dim": 64}]
     report = (here / "out" / "report.html").read_text()
     assert "gamma:2.5 arrivals" in report

@@ -5,6 +5,7 @@ from tests.report.synthetic import grid, run
 
 from ark.report.answer import answer, main_point
 from ark.report.runs import Runs, collect
+from ark.report.style import percent
 
 
 def test_the_answer_is_about_the_busiest_load_that_the_fabric_carries(sweep: Runs) -> None:
@@ -27,15 +28,21 @@ def test_sentences_hold_the_figures_of_the_runs(sweep: Runs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefill_s", "word"), [(0.1, "large part"), (8.0, "small part"), (80.0, "not the problem")]
+    ("prefill_s", "words"),
+    [
+        (0.1, "The network is a large part of"),
+        (8.0, "The network is a part of"),
+        (30.0, "The network is hardly a part of"),
+        (300.0, "There is nothing to gain from the network at this load"),
+    ],
 )
-def test_the_verdict_follows_what_a_perfect_network_saves(prefill_s: float, word: str) -> None:
+def test_the_verdict_follows_what_a_perfect_network_saves(prefill_s: float, words: str) -> None:
     results = []
     for result in grid(schemes=("ecmp", "ark"), points=(25.0,), seeds=2):
         assert result.ttft is not None
         slow = replace(result.ttft, prefill_s=result.ttft.prefill_s * 0 + prefill_s)
         results.append(replace(result, ttft=slow))
-    assert word in answer(collect(results), 25.0).verdict
+    assert answer(collect(results), 25.0).verdict.startswith(words)
 
 
 def test_transfers_alone_are_judged_by_their_fct() -> None:
@@ -64,3 +71,60 @@ def test_a_scheme_that_costs_time_is_not_said_to_save_any() -> None:
     text = " ".join(answer(collect(results), None).sentences)
     assert "The paper's ARK makes mean FCT longer, by " in text
     assert "−" not in text
+
+
+def quiet(point: float | None, *, served: bool, load: float = 0.1) -> Runs:
+    """Runs in which no transfer meets another: all schemes take what ECMP takes."""
+    alike = [run("ideal", point, seed, served=served) for seed in range(3)]
+    return collect(
+        replace(result, scheme=scheme, load=load, config={"workload": {"own_qps": 8.0} if served else {}})
+        for result in alike
+        for scheme in ("ecmp", "ark", "ideal")
+    )
+
+
+@pytest.mark.parametrize(
+    ("point", "load", "step"),
+    [
+        # 4 requests/s make a load of 0.1, so 20 one of 0.5 and 34 one of 0.85.
+        (4.0, 0.1, "try --qps 20,34: loads of about 0.5 and 0.85."),
+        (None, 0.1, "try --qps 40,68: loads of about 0.5 and 0.85."),  # the trace's own rate is 8
+        (4.0, 0.6, "try --qps 5.67: a load of about 0.85."),
+    ],
+)
+def test_where_nothing_can_be_gained_that_is_said_with_a_next_step(
+    point: float | None, load: float, step: str
+) -> None:
+    told = answer(quiet(point, served=True, load=load), point)
+    assert told.verdict.startswith(
+        "There is nothing to gain from the network at this load: a perfect network"
+    )
+    assert told.sentences[-1].endswith(step)
+    assert "of what is possible" not in " ".join(told.sentences)
+    assert len(told.sentences) == 2
+
+
+def test_waiting_that_no_path_avoids_is_not_laid_to_paths() -> None:
+    alike = [run("ecmp", 25.0, seed) for seed in range(3)]
+    told = answer(collect(replace(r, scheme=scheme) for r in alike for scheme in ("ecmp", "ideal")), 25.0)
+    assert told.verdict.startswith(
+        "There is nothing to gain from other paths at this load: a perfect network"
+    )
+    assert told.verdict.endswith("of mean TTFT, the best paths 0.0 %.")
+
+
+def test_a_full_fabric_without_gain_gets_no_next_step() -> None:
+    assert len(answer(quiet(4.0, served=True, load=0.9), 4.0).sentences) == 1
+
+
+def test_transfers_with_nothing_to_gain_are_told_how_to_come_closer() -> None:
+    told = answer(quiet(None, served=False), None)
+    assert told.verdict == (
+        "There is nothing to gain from the network at this load: no choice of paths would save more "
+        "than 0.0 % of mean FCT."
+    )
+    assert told.sentences[-1] == "With all start_ns divided by 5 or 8.5 the load would be about 0.5 and 0.85."
+
+
+def test_no_share_is_a_minus_zero() -> None:
+    assert [percent(-0.0001, 1), percent(-0.001), percent(-0.012, 1)] == ["0.0 %", "0 %", "−1.2 %"]

@@ -12,11 +12,17 @@ from ark.report.style import percent, point_name
 from ark.report.tables import interval
 from ark.units import format_time
 
+NOTHING = 0.005
+"""Below this share no choice of paths is worth a word: shares of it would be shares of noise."""
+
 LITTLE = 0.02
-"""Below this share of mean TTFT a perfect network would not be noticed."""
+"""Below this share of mean TTFT a perfect network would hardly be noticed."""
 
 MUCH = 0.10
 """From this share on the network is worth the work."""
+
+LOADS_NEXT = (0.5, 0.85)
+"""Loads that are worth a look where there is nothing to gain: a busy fabric, and a full one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +58,41 @@ _NO_BASE = (
 
 def _ttft_verdict(runs: Runs, point: Point) -> str:
     saving_max = runs.saving_max(BASE, point)
-    if saving_max < LITTLE:
-        part = "The network is not the problem"
-    else:
-        part = f"The network is a {'small' if saving_max < MUCH else 'large'} part of it"
-    text = f"{part}: a perfect network would save at most {percent(saving_max, 1)} of mean TTFT"
+    at_most = f"a perfect network would save at most {percent(saving_max, 1)} of mean TTFT"
+    if saving_max < NOTHING:
+        return f"There is nothing to gain from the network at this load: {at_most}."
+    if _in_vain(runs, point, "ttft_mean_s"):
+        paths = percent(runs.reduction("ideal", point, "ttft_mean_s").value, 1)
+        return f"There is nothing to gain from other paths at this load: {at_most}, the best paths {paths}."
+    part = "hardly a part" if saving_max < LITTLE else "a part" if saving_max < MUCH else "a large part"
+    text = f"The network is {part} of the wait for the first token: {at_most}"
     if "ark" in runs.schemes:
-        text += f"; ARK saves {percent(runs.reduction('ark', point, 'ttft_mean_s').value, 1)}"
+        saved = runs.reduction("ark", point, "ttft_mean_s").value
+        text += f"; ARK saves {percent(saved, 1)}" if saved >= 0 else f"; ARK adds {percent(-saved, 1)}"
     return f"{text}."
+
+
+def _in_vain(runs: Runs, point: Point, column: str) -> bool:
+    """Whether the best use of this fabric's paths would save next to nothing, as far as the runs tell."""
+    if runs.has_ttft and runs.saving_max(BASE, point) < NOTHING:
+        return True
+    return "ideal" in runs.schemes and runs.reduction("ideal", point, column).value < NOTHING
+
+
+def _next_step(runs: Runs, point: Point) -> str:
+    """At which rates the network would begin to matter, where the load is what is missing."""
+    load = runs.load(point)
+    loads = [share for share in LOADS_NEXT if share > load > 0]
+    if not loads:
+        return ""
+    aims = " and ".join(f"{share:g}" for share in loads)
+    at = f"loads of about {aims}" if len(loads) > 1 else f"a load of about {aims}"
+    rate = runs.own_qps if point is None else point
+    if rate is None:
+        factors = " or ".join(f"{share / load:.3g}" for share in loads)
+        return f"With all start_ns divided by {factors} the load would be about {aims}."
+    rates = ",".join(f"{float(f'{rate * share / load:.3g}'):g}" for share in loads)
+    return f"To see where the network begins to matter, try --qps {rates}: {at}."
 
 
 def _at(runs: Runs, point: Point) -> str:
@@ -81,6 +114,8 @@ def _ttft_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
         f"{percent(shares['shared'])} waiting because transfers share links. Only that last part is the "
         "network's to save."
     )
+    if _in_vain(runs, point, "ttft_mean_s"):
+        return tuple(text for text in (made_of, _next_step(runs, point)) if text)
     ideal = ""
     if "ideal" in runs.schemes:
         ideal = (
@@ -106,8 +141,7 @@ def _saving_sentence(runs: Runs, scheme: str, point: Point, column: str, what: s
     text = f"{name} saves {interval(saved)} of {what}"
     if "ideal" in runs.schemes:
         possible = runs.reduction("ideal", point, column).value
-        if possible > 0.001:
-            text += f", that is {percent(saved.value / possible)} of what is possible"
+        text += f", that is {percent(saved.value / possible)} of what is possible"
     return f"{text}."
 
 
@@ -128,6 +162,10 @@ def _fct_verdict(runs: Runs, point: Point) -> str:
     best = max((scheme for scheme in runs.schemes if scheme not in {BASE, "ideal"}), default=None, key=_rank)
     if best is None:
         return f"Mean FCT {format_time(runs.mean(BASE, point, 'fct_mean_s').value)} under ECMP."
+    if _in_vain(runs, point, "fct_mean_s"):
+        possible = percent(runs.reduction("ideal", point, "fct_mean_s").value, 1)
+        at_most = f"no choice of paths would save more than {possible} of mean FCT"
+        return f"There is nothing to gain from the network at this load: {at_most}."
     saved = runs.reduction(best, point, "fct_mean_s").value
     return f"{look(best).label} lowers the mean time of a transfer by {percent(saved, 1)} against ECMP."
 
@@ -145,6 +183,8 @@ def _fct_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
     sentences = [
         f"At {point_name(point, runs.load(point))} a transfer takes {format_time(mean_s)} under ECMP."
     ]
+    if _in_vain(runs, point, "fct_mean_s"):
+        return tuple(text for text in (*sentences, _next_step(runs, point)) if text)
     if "ideal" in runs.schemes:
         ideal = runs.reduction("ideal", point, "fct_mean_s")
         sentences.append(

@@ -93,6 +93,13 @@ class Runs:
         return tuple(sorted({seed for _, _, seed in self.kept}))
 
     @property
+    def own_qps(self) -> float | None:
+        """The requests per second that the traffic has by itself; None for a table of transfers."""
+        workload = self.config.get("workload")
+        rate = workload.get("own_qps") if isinstance(workload, dict) else None
+        return float(rate) if isinstance(rate, float | int) else None
+
+    @property
     def has_ttft(self) -> bool:
         """Whether requests were served, and not only transfers made."""
         return all(kept.row["ttft_mean_s"] != "" for kept in self.kept.values())

@@ -125,4 +125,4 @@ def point_name(point: Point, load: float) -> str:
 def percent(share: float, decimals: int = 0) -> str:
     """A share as a percentage with a true minus sign and no ``-0``."""
     text = f"{100 * share:.{decimals}f}"
-    return ("0" if float(text) == 0 and decimals == 0 else text).replace("-", "−") + " %"
+    return (text.lstrip("-") if float(text) == 0 else text.replace("-", "−")) + " %"

@@ -39,7 +39,7 @@ from ark.units import NS_PER_S
 from ark.workload.kv import KvModel, kv_model
 from ark.workload.latency import LATENCY_DEFAULT, LatencyModel, latency_model
 from ark.workload.load import qps_for_load
-from ark.workload.presets import preset_arrivals
+from ark.workload.presets import preset_arrivals, preset_qps
 
 Engine = Literal["flow", "packet"]
 
@@ -290,7 +290,8 @@ def _describe_workload(workload: Workload) -> dict[str, object]:
     match workload:
         case PresetWorkload(name, requests, arrivals):
             process = str(arrivals or preset_arrivals(name))
-            return {"preset": name, "requests": requests, "arrivals": process}
+            rate = {"own_qps": preset_qps(name)}
+            return {"preset": name, "requests": requests, "arrivals": process} | rate
         case TraceWorkload(requests):
             return {"trace": requests.origin, "requests": len(requests), "own_qps": requests.qps}
         case FlowWorkload(flows):
