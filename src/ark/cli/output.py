@@ -17,6 +17,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -26,6 +27,9 @@ from rich.text import Text
 
 LINE_EVERY_S: Final = 10.0
 """How often progress prints a line where stderr is a file or a pipe and a bar cannot be drawn."""
+
+ETA_AFTER: Final = 3
+"""Fewer pieces than this say nothing of the rest."""
 
 Advance = Callable[[str], None]
 """Says that one more piece of work is done, and which."""
@@ -69,14 +73,16 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Advance]:
+def progress(total: int, what: str, *, workers: int = 1) -> Iterator[Advance]:
     """Show on stderr how much of ``total`` pieces of work is done and how long the rest will take.
 
-    A terminal gets a bar; a file or a pipe gets a line now and then.
+    A terminal gets a bar; a file or a pipe gets a line now and then. There is no ETA before each of the
+    ``workers`` has done two pieces: until then, their start is most of the time.
     """
+    eta_after = max(ETA_AFTER, 2 * workers)
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _line_by_line(total, what)
+        yield _line_by_line(total, what, eta_after)
         return
     bar = Progress(
         TextColumn("{task.fields[what]}", markup=False),
@@ -84,7 +90,7 @@ def progress(total: int, what: str) -> Iterator[Advance]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("ETA"),
-        TimeRemainingColumn(),
+        Remaining(eta_after),
         TextColumn("{task.description}", markup=False),
         console=console,
         transient=True,
@@ -94,19 +100,34 @@ def progress(total: int, what: str) -> Iterator[Advance]:
         yield lambda done: bar.update(task, advance=1, description=done)
 
 
-def _line_by_line(total: int, what: str) -> Advance:
-    started = time.monotonic()
-    shown = started
+class Remaining(TimeRemainingColumn):
+    """The ETA, once ``after`` pieces are done."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self._after = after
+
+    def render(self, task: Task) -> Text:
+        """The time left, or dashes."""
+        return Text("-:--:--") if task.completed < self._after else super().render(task)
+
+
+def _line_by_line(total: int, what: str, eta_after: int) -> Advance:
+    shown = time.monotonic()
+    first_at = 0.0
     done = 0
 
     def advance(piece: str) -> None:
-        nonlocal shown, done
+        nonlocal shown, first_at, done
         done += 1
         now = time.monotonic()
+        if done == 1:
+            first_at = now
         if now - shown >= LINE_EVERY_S:
             shown = now
-            left_s = (now - started) / done * (total - done)
-            note(f"{what}: {done} of {total} done ({piece}), ETA {left_s:.0f} s")
+            left_s = (now - first_at) / (done - 1) * (total - done) if done >= eta_after else None
+            eta = "" if left_s is None else f", ETA {left_s:.0f} s"
+            note(f"{what}: {done} of {total} done ({piece}){eta}")
 
     return advance
 

@@ -27,7 +27,7 @@ from ark.report.tables import headings, metrics_of, table_rows
 from ark.report.write import REPORT, Folder
 from ark.sim.experiment import Experiment
 from ark.sim.results import RunResult
-from ark.sim.sweep import run_all
+from ark.sim.sweep import run_all, usable_cores
 from ark.sim.traffic import FlowWorkload, PresetWorkload, requests_of
 from ark.units import NS_PER_S, format_rate, format_size, format_time
 from ark.workload.latency import LATENCY_DEFAULT, fitting_preset
@@ -67,7 +67,7 @@ def gather(experiment: Experiment, folder: Folder) -> Runs:
     if experiment.engine == "packet":
         note(cost(experiment))
     runs = Runs()
-    with progress(len(experiment.runs()), "Simulating") as advance:
+    with progress(len(experiment.runs()), "Simulating", workers=usable_cores()) as advance:
         for result in run_all(experiment):
             runs.add(result)
             folder.take(result)
@@ -81,7 +81,7 @@ def gather_twin(experiment: Experiment) -> Runs | None:
         return None
     twin = replace(experiment, engine="flow")
     runs = Runs()
-    with progress(len(twin.runs()), "The same at flow level") as advance:
+    with progress(len(twin.runs()), "The same at flow level", workers=usable_cores()) as advance:
         for result in run_all(twin):
             runs.add(result)
             advance(_what(result))
