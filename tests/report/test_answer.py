@@ -3,19 +3,19 @@ from dataclasses import replace
 import pytest
 from tests.report.synthetic import grid, run
 
-from ark.report.answer import answer, main_point
+from ark.report.answer import answer
 from ark.report.runs import Runs, collect
 from ark.report.style import percent
 
 
 def test_the_answer_is_about_the_busiest_load_that_the_fabric_carries(sweep: Runs) -> None:
-    assert main_point(sweep) == 30.0  # load 0.99
+    assert sweep.main_point == 30.0  # load 0.99
     over = collect(replace(result, load=1.2 if result.qps == 30 else result.load) for result in grid(seeds=1))
-    assert main_point(over) == 25.0
+    assert over.main_point == 25.0
 
 
 def test_where_all_is_over_load_it_is_about_the_least(sweep: Runs) -> None:
-    assert main_point(collect(replace(run("ecmp", qps, 0), load=2.0) for qps in (5.0, 9.0))) == 5.0
+    assert collect(replace(run("ecmp", qps, 0), load=2.0) for qps in (5.0, 9.0)).main_point == 5.0
 
 
 def test_sentences_hold_the_figures_of_the_runs(sweep: Runs) -> None:

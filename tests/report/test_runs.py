@@ -35,12 +35,22 @@ def test_series_are_those_of_the_first_seed_in_any_order() -> None:
 def test_warnings_that_differ_in_numbers_only_are_told_once() -> None:
     results = (
         replace(run(scheme, qps, seed), warnings=[f"the load is {qps / 9 + seed:.2f} times 1"])
-        for qps in (5.0, 20.0)
+        for qps in (5.0, 20.0, 40.0)
         for scheme in ("ecmp", "ark")
         for seed in (0, 1)
     )
-    told = collect(results).warnings
-    assert told == ["At 5, 20 requests/s (numbers for 20): the load is 2.22 times 1."]
+    runs = collect(results)
+    assert runs.main_point == 20.0  # at 40 the load is 1.32
+    told = runs.warnings
+    assert told == ["At 5, 20, 40 requests/s (numbers for 20): the load is 2.22 times 1."]
+
+
+def test_warnings_of_other_points_than_the_main_one_have_the_numbers_of_the_last() -> None:
+    results = (
+        replace(run("ecmp", qps, 0), warnings=[f"the load is {qps / 9:.2f} times 1"] if qps != 5 else [])
+        for qps in (5.0, 40.0, 50.0)
+    )
+    assert collect(results).warnings == ["At 40, 50 requests/s (numbers for 50): the load is 5.56 times 1."]
 
 
 def test_a_warning_of_one_point_names_it(sweep: Runs) -> None:

@@ -14,7 +14,7 @@ from ark.cli.output import note, print_json, print_table, progress
 from ark.cli.packets import cost
 from ark.errors import ConfigError, Fault
 from ark.fabric import Fabric
-from ark.report.answer import answer, main_point
+from ark.report.answer import answer
 from ark.report.claims import judge
 from ark.report.engines import agreement, all_rows, compare, differences
 from ark.report.looks import look
@@ -105,7 +105,7 @@ def present(runs: Runs, story: Story, out: Path, *, as_json: bool) -> None:
         table_rows(runs, joint="  " if wide else "\n"),
         caption=_caption(runs),
     )
-    told = answer(runs, main_point(runs))
+    told = answer(runs, runs.main_point)
     _print_text(told.verdict)
     for sentence in told.sentences:
         _print_text(sentence, bullet="- ")
@@ -131,7 +131,7 @@ def _print_text(text: str, bullet: str = "") -> None:
 
 def as_object(runs: Runs, story: Story, out: Path) -> dict[str, object]:
     """Everything that a program may want to know, under names that stay."""
-    told = answer(runs, main_point(runs))
+    told = answer(runs, runs.main_point)
     claims = [] if story.table1 is None else judge(runs, story.table1)
     result: dict[str, object] = {
         "out": str(out),

@@ -34,12 +34,6 @@ class Answer:
     point: Point
 
 
-def main_point(runs: Runs) -> Point:
-    """The point that the answer speaks of: the busiest one that the fabric can carry (load up to 1)."""
-    carried = [point for point in runs.points if runs.load(point) <= 1]
-    return carried[-1] if carried else runs.points[0]
-
-
 def answer(runs: Runs, point: Point) -> Answer:
     """The answer at ``point``."""
     if BASE not in runs.schemes:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from ark import __version__
 from ark.report import paper
-from ark.report.answer import answer, main_point
+from ark.report.answer import answer
 from ark.report.claims import HELD, NOT_HELD, OPEN, Judged, judge
 from ark.report.engines import compare, differences, engine_cells
 from ark.report.looks import look
@@ -73,14 +73,14 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
     return environment.get_template("report.html.j2").render(
         title=story.title,
         subtitle=story.subtitle,
-        answer=answer(runs, main_point(runs)),
+        answer=answer(runs, runs.main_point),
         warnings=[*story.remarks, *warnings(runs)],
         facts=story.facts,
         schemes=[look(scheme) for scheme in runs.schemes],
         seed_text=seed_text(len(runs.seeds)),
         many_seeds=len(runs.seeds) > 1,
         headings=headings(runs),
-        main_rows=_rows(runs, [main_point(runs)]),
+        main_rows=_rows(runs, [runs.main_point]),
         all_rows=_rows(runs, runs.points) if len(runs.points) > 1 else [],
         figures=[_embedded(shown) for shown in figures],
         meaning=_meaning(runs),

@@ -100,20 +100,27 @@ class Runs:
         return float(rate) if isinstance(rate, float | int) else None
 
     @property
+    def main_point(self) -> Point:
+        """The point that the answer speaks of: the busiest one that the fabric can carry (load up to 1)."""
+        carried = [point for point in self.points if self.load(point) <= 1]
+        return carried[-1] if carried else self.points[0]
+
+    @property
     def has_ttft(self) -> bool:
         """Whether requests were served, and not only transfers made."""
         return all(kept.row["ttft_mean_s"] != "" for kept in self.kept.values())
 
     @property
     def warnings(self) -> list[str]:
-        """What the runs warn of: the same at several points is told once, with the numbers of the last."""
-        last: dict[str, tuple[str, list[Point]]] = {}
+        """What the runs warn of: the same at several points is told once.
+
+        Its numbers are those of the main point, and where that has no such warning of the last one.
+        """
+        alike: dict[str, dict[Point, str]] = {}
         for point in self.points:
             for text in self.remarks.get(point, []):
-                form = _NUMBER.sub("#", text)
-                points = last[form][1] if form in last else []
-                last[form] = (text, [*points, point])
-        return [_at_points(text, points) for text, points in last.values()]
+                alike.setdefault(_NUMBER.sub("#", text), {})[point] = text
+        return [_at_points(texts, self.main_point) for texts in alike.values()]
 
     def rows(self) -> list[dict[str, Cell]]:
         """The rows of ``results.csv``, by point, scheme and seed."""
@@ -162,13 +169,14 @@ class Runs:
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 
 
-def _at_points(text: str, points: list[Point]) -> str:
-    named = [f"{point:g}" for point in points if point is not None]
-    if not named:
-        return text
+def _at_points(texts: dict[Point, str], main: Point) -> str:
+    told = main if main in texts else list(texts)[-1]
+    named = [f"{point:g}" for point in texts if point is not None]
+    if told is None:
+        return texts[told]
     if len(named) == 1:
-        return f"At {named[0]} requests/s: {text}."
-    return f"At {', '.join(named)} requests/s (numbers for {named[-1]}): {text}."
+        return f"At {named[0]} requests/s: {texts[told]}."
+    return f"At {', '.join(named)} requests/s (numbers for {told:g}): {texts[told]}."
 
 
 def collect(results: Iterable[RunResult]) -> Runs:

@@ -8,7 +8,6 @@ from typing import Final
 
 from ark.errors import ConfigError
 from ark.report import paper
-from ark.report.answer import main_point
 from ark.report.bars import breakdown_figure
 from ark.report.curves import times_figure
 from ark.report.engines import all_rows
@@ -80,7 +79,7 @@ def _names(runs: Runs) -> list[str]:
 
 def _figures(runs: Runs, *, with_paper: bool) -> Iterator[Shown]:
     quoted = paper.REDUCTIONS if with_paper else None
-    point = main_point(runs)
+    point = runs.main_point
     stars = (
         " Stars: the reductions that the paper's text states." if with_paper and len(runs.points) > 1 else ""
     )
