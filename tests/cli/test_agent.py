@@ -44,7 +44,7 @@ def test_a_faulty_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_status(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "80")
     socket = str(three.folder / "h0.sock")
     with three.client("h0").transfer("h2", TB, dport=4791) as transfer:
         assert run(["status", "--socket", socket]) == 0
@@ -53,7 +53,16 @@ def test_status(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: 
         assert "  peers heard     2 of 2" in out
         assert "1 arrivals, 1 reservations" in out
         assert [title for title in ("peers", "transfers", "reservations", "links") if f"\n{title} " in out]
-        assert f"spine{transfer.path}" in out
+        lines = [line.split() for line in out.splitlines()]
+        for headings in (
+            "host address live proven reservations",
+            "flow client from > to size kind paths ports age",
+            "host flow state from > to paths size",
+            "link from > to rate flows size",
+        ):
+            assert headings.split() in lines  # none is cut or folded
+        assert ["h0", "1", "active", "leaf0", ">", "leaf1", str(transfer.path), "1", "TB"] in lines
+        assert max(map(len, out.splitlines())) <= 80
         assert run(["status", "--socket", socket, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         (row,) = found["transfers_table"]
@@ -67,15 +76,20 @@ def test_status(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: 
 
 
 def test_top(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "80")
     socket = str(three.folder / "h1.sock")
     with three.client("h1").transfer("h2", TB, dport=4791):
         assert run(["top", "--socket", socket, "--count", "2", "--every", "50ms"]) == 0
     out = capsys.readouterr().out
     assert "peers 2 of 2  transfers 1" in out
     assert "█" in out
+    assert out.count("Switches") == 2  # one look below the other
+    assert ["into", "flows", "relative", "announced"] in [line.split() for line in out.splitlines()]
+    assert out.endswith("\n")
     assert run(["top", "--socket", socket, "--every", "1us"]) == 2
     assert capsys.readouterr().err == "ark: --every 1us: allowed is 50ms and more\n"
+    assert run(["top", "--socket", socket, "--count", "-1"]) == 2
+    assert capsys.readouterr().err == "ark: --count: -1 is not allowed; give 0 or more\n"
 
 
 @pytest.mark.parametrize("command", ["status", "top"])

@@ -1,6 +1,6 @@
 """``ark status``: what this host's agent knows, as tables."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 import cyclopts
@@ -17,7 +17,15 @@ Row = Mapping[str, object]
 ROWS_SHOWN: Final = 40
 """Up to how many rows a table shows; ``--json`` has them all (to 10,000)."""
 
-TABLES: Final = ("peers", "transfers", "reservations", "links")
+TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "peers": ("host", "address", "live", "proven", "reservations"),
+    "transfers": ("flow", "client", "between", "size_bytes", "kind", "paths", "source_ports", "age_s"),
+    "reservations": ("host", "flow", "state", "between", "paths", "size_bytes"),
+    "links": ("link", "between", "rate_bps", "flows", "size_bytes"),
+}
+"""The tables and those of their columns that fit into 80; ``--json`` has all."""
+
+WHY: Final = ("ago_s", "input", "from", "rival", "event", "paths")
 
 FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
     "bytes": format_size,
@@ -56,7 +64,7 @@ def status(
         if name == "links":
             rows = [row for row in rows if row["flows"]]
         if rows:
-            _print(name, rows, tables[name]["total"])
+            _print(name, TABLES[name], rows, tables[name]["total"])
 
 
 def rows_of(table: Row) -> list[Row]:
@@ -64,6 +72,15 @@ def rows_of(table: Row) -> list[Row]:
     results = table["results"]
     assert isinstance(results, list)
     return results
+
+
+def cell(row: Row, name: str) -> object:
+    """One column of a row, for people."""
+    if name == "between":
+        return f"{row['source']} > {row['target']}"
+    if name == "state" and row["fallback"]:
+        return f"{row['state']} (fallback)"
+    return shown(name, row[name])
 
 
 def shown(name: str, value: object) -> object:
@@ -75,6 +92,8 @@ def shown(name: str, value: object) -> object:
         return FORMATS[suffix](value) if suffix in FORMATS else f"{value:g}" if value % 1 else int(value)
     if isinstance(value, list):
         return ";".join(map(str, value))
+    if isinstance(value, dict):
+        return " ".join(map(str, value.values()))
     return "–" if value is None else value
 
 
@@ -82,7 +101,7 @@ def heading(name: str) -> str:
     """A column's name for people: without its unit, which the values have."""
     for unit in FORMATS:
         name = name.removesuffix(f"_{unit}")
-    return name.replace("_", " ")
+    return {"between": "from > to", "source_ports": "ports"}.get(name, name.replace("_", " "))
 
 
 def _print_summary(summary: Row) -> None:
@@ -111,12 +130,11 @@ def _counts(counters: Mapping[str, object]) -> Iterable[str]:
             yield f"{value} {name.replace('_', ' ')}"
 
 
-def _print(title: str, rows: list[Row], total: object) -> None:
-    names = list(rows[0])
+def _print(title: str, names: Sequence[str], rows: list[Row], total: object) -> None:
     print_table(
         title,
         [heading(name) for name in names],
-        [tuple(shown(name, row[name]) for name in names) for row in rows[:ROWS_SHOWN]],
+        [tuple(cell(row, name) for name in names) for row in rows[:ROWS_SHOWN]],
         caption=f"{total} in all; --json has more" if len(rows) > ROWS_SHOWN else None,
     )
 
@@ -126,6 +144,6 @@ def _show_why(flow: int, table: Row, *, as_json: bool) -> None:
     if as_json:
         print_json({"flow": flow, **table})
     elif rows:
-        _print(f"flow {flow}, oldest first", rows, table["total"])
+        _print(f"flow {flow}, oldest first", WHY, rows, table["total"])
     else:
         note(f"nothing is remembered of flow {flow}: it is not of this host, or too long ago")
