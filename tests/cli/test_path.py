@@ -377,3 +377,20 @@ def test_map_of_a_host_with_several_nics_leaves_its_own_out(
 def test_help_loads_no_numpy() -> None:
     code = "import sys; from ark.cli.main import run; run(['--help']); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("what", ["predict", "pick", "map"])
+def test_the_examples_of_the_readme_name_a_fabric_and_work(
+    what: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(README.parent)
+    [line] = [line for line in README.read_text("utf-8").splitlines() if f"bin/ark path {what} " in line]
+    arguments = line.partition("  #")[0].split()[1:]
+    assert arguments[-2:] == ["--fabric", "examples/paper.toml"]
+    assert run(arguments) == 0
+    assert capsys.readouterr().out
+    assert run(["path", what, "--help"]) == 0
+    assert "Without --fabric all of it is about the paper's fabric." in capsys.readouterr().out

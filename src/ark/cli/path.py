@@ -20,7 +20,7 @@ app: Final = cyclopts.App(name="path", help="Predict, pick and map the paths tha
 
 Form = Literal["list", "mooncake", "flow-labels"]
 
-FabricFile = Annotated[Path | None, Parameter(help="Fabric file (TOML); without one, the paper's fabric.")]
+FabricFile = Annotated[Path | None, Parameter(help="Fabric file (TOML). Default: the paper's, not yours.")]
 Json = Annotated[bool, Parameter(help="Print one JSON object.")]
 Dport = Annotated[int, Parameter(help="Destination port.")]
 Proto = Annotated[str, Parameter(help="udp, tcp or a number.")]
@@ -51,6 +51,8 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict the path of a flow, or print a table of flows with their path and links added.
+
+    Without --fabric all of it is about the paper's fabric.
 
     Parameters
     ----------
@@ -97,6 +99,8 @@ def pick(
     json: Json = False,
 ) -> int:
     """Pick the fewest source ports that reach every path to a peer: one a path, in the order of the paths.
+
+    Without --fabric all of it is about the paper's fabric.
 
     Exit code 1 where there are none: the port does not decide the path, or no allowed one leads to some path.
 
@@ -148,6 +152,8 @@ def map_(
     json: Json = False,
 ) -> None:
     """Show which source ports of a NIC lead to which path, for each of its peers.
+
+    Without --fabric all of it is about the paper's fabric.
 
     Parameters
     ----------
