@@ -1,5 +1,7 @@
 import csv
 import json
+import os
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,14 @@ OUT = ["--out", "out"]
         (
             [*TRACE, "--flows", "flows.csv", *OUT],
             "ark: --trace, --flows: both are given; give the requests or the transfers to simulate",
+        ),
+        (
+            ["--trace", "", *OUT],
+            "ark: --trace: is empty; give a file, or one of paper, ",
+        ),
+        (
+            [*TRACE, "--out", os.fsdecode(b"o\xff")],
+            'ark: --out: "o\\udcff" is not valid UTF-8; give another name',
         ),
         (["--trace", "none.csv", *OUT], "ark: none.csv: cannot be read: No such file or directory"),
         (["--flows", "none.csv", *OUT], "ark: none.csv: cannot be read: No such file or directory"),
@@ -234,6 +244,18 @@ def test_the_command_in_the_report_repeats_the_results(
     assert command[:2] == ["ark", "simulate"]
     assert run([*command[1:-1], "again", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"] == told["results"]
+
+
+@pytest.mark.slow
+def test_a_trace_whose_name_is_no_utf8_stands_escaped_in_the_report(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO(), "utf-8", "backslashreplace"))  # as main() does
+    name = os.fsdecode(b"\xff.csv")
+    (here / name).write_text(REQUESTS)
+    assert run(["simulate", "--trace", name, "--schemes", "ecmp", "--seeds", "1", *OUT, "--json"]) == 0
+    assert "on \\udcff.csv" in (here / "out" / "report.html").read_text("utf-8")
+    assert "\\udcff.csv" in (here / "out" / "config.json").read_text("utf-8")
 
 
 @pytest.mark.slow

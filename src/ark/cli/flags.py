@@ -48,6 +48,21 @@ def numbers(flag: str, text: str | None) -> tuple[float, ...]:
     return tuple(found)
 
 
+def output(path: Path) -> Path:
+    """The path of ``--out`` itself, which stands in the report and in JSON.
+
+    Raises
+    ------
+    ConfigError
+        If it is no valid UTF-8, which both are.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"--out: {quoted(str(path))} is not valid UTF-8; give another name") from None
+    return path
+
+
 def positive(flag: str, value: float) -> float:
     """A positive, finite number.
 

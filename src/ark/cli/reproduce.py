@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, numbers, positive
+from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, numbers, output, positive
 from ark.cli.output import note
 from ark.cli.packets import CcPreset, models_of
 from ark.cli.presentation import (
@@ -102,6 +102,7 @@ def reproduce(
     json
         Print one JSON object in place of the table.
     """
+    out = output(out)
     if seeds is None:
         seeds = SEEDS_QUICK if quick else SEEDS
     if scale is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import cyclopts
 from cyclopts import Parameter
 
-from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, positive
+from ark.cli.flags import SEEDS_MAX, count, fabric_of, names, output, positive
 from ark.cli.output import note, print_json
 from ark.cli.packets import CcPreset, models_of
 from ark.cli.presentation import (
@@ -148,6 +148,7 @@ def simulate(
     json
         Print one JSON object in place of the table.
     """
+    out = output(out)
     chosen = with_roles(fabric_of(fabric), prefill, decode)
     asked = Asked(
         trace,

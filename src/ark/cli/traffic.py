@@ -82,6 +82,8 @@ def workload_of(asked: Asked, fabric: Fabric) -> Workload:
     if asked.is_named:
         _refuse_file_flags(asked)
         return PresetWorkload(trace, requests or REQUESTS, _arrivals(asked.arrivals))
+    if not trace:
+        raise ConfigError(f"--trace: is empty; give a file, or one of {', '.join(preset_names())}")
     # Path.exists raises where a name is too long or a folder is closed to us; the reader says that better.
     if not os.path.exists(trace) and not {"/", "."} & set(trace):  # noqa: PTH110
         raise ConfigError(

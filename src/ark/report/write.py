@@ -60,11 +60,15 @@ class Folder:
         if story.table1 is not None:
             self._write_json("table1.json", story.table1.as_json())
         self._write_json("config.json", story.config)
-        (self.path / REPORT).write_text(page(runs, story, shown), encoding="utf-8")
+        self._write(REPORT, page(runs, story, shown))
 
     def _write_json(self, name: str, value: dict[str, object]) -> None:
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-        (self.path / name).write_text(f"{text}\n", encoding="utf-8")
+        self._write(name, f"{text}\n")
+
+    def _write(self, name: str, text: str) -> None:
+        # Names of the user's files that are no UTF-8 stand in it escaped.
+        (self.path / name).write_text(text, encoding="utf-8", errors="backslashreplace")
 
     def _old_flow_files(self) -> Iterator[Path]:
         """Flow tables of an earlier run into the same folder: its other schemes would look like ours."""
