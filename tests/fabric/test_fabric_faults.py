@@ -128,6 +128,17 @@ def faults(text: str) -> list[str]:
             ],
         ),
         (
+            LEAF_SPINE + "[hash]\nseed = -1\nbuckets = 0\n",
+            [
+                "hash.seed: -1 is out of bounds; allowed are 0 to 4,294,967,295",
+                "hash.buckets: 0 is out of bounds; allowed are 1 to 65,535",
+            ],
+        ),
+        (
+            LEAF_SPINE + 'name = "red\\u001b[31m"\n',
+            [r'name: "red\u001b[31m" has control characters; names and other texts have none'],
+        ),
+        (
             LEAF_SPINE + '[hash]\nfunction = "linux"\nseed = 0\nfields = "src"\n[host_hash]\nfields = []\n',
             [
                 'hash.fields: "src" is no list; write it in [ ]',

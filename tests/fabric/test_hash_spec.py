@@ -11,9 +11,9 @@ from ark.fabric.hash_spec import CrcParameters, HashSpec
     [
         ({"fields": []}, "fields must name at least one field, and each only once"),
         ({"fields": ["src", "src"]}, "fields must name at least one field, and each only once"),
-        ({"seed": -1}, "seed -1 is no unsigned 32-bit number"),
-        ({"seed": 2**32}, "seed 4294967296 is no unsigned 32-bit number"),
-        ({"buckets": 0}, "buckets must be 1 to 65535, not 0"),
+        ({"seed": -1}, r"Expected `int` >= 0 - at `\$.seed`"),
+        ({"seed": 2**32}, r"Expected `int` <= 4294967295 - at `\$.seed`"),
+        ({"buckets": 0}, r"Expected `int` >= 1 - at `\$.buckets`"),
         ({"weights": {"spine0": 0}}, 'the weight of "spine0" must be 1 to 65535, not 0'),
         ({"function": "crc"}, 'function "crc" needs a table "crc", the other functions take none'),
         ({"crc": {"width": 8, "polynomial": 7}}, 'needs a table "crc", the other functions take none'),
@@ -38,6 +38,13 @@ from ark.fabric.hash_spec import CrcParameters, HashSpec
 def test_a_specification_that_contradicts_itself_is_refused(table: object, message: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=message):
         msgspec.convert(table, HashSpec)
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**32}, {"buckets": 0}])
+def test_numbers_out_of_bounds_are_refused_from_python_too(wrong: dict[str, int]) -> None:
+    [(name, value)] = wrong.items()
+    with pytest.raises(ValueError, match=f"{name}.* {value}"):
+        HashSpec(**wrong)  # type: ignore[arg-type]
 
 
 def test_a_specification_survives_encoding() -> None:

@@ -4,9 +4,10 @@ A specification is data: it stands in the fabric file, for all switches or for o
 ``ark.fabric.hashing`` turns it into numbers, ``ark.fabric.selection`` turns those into a next hop.
 """
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 HashFunction = Literal[
     "murmur3",
@@ -109,10 +110,10 @@ class HashSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     function: HashFunction = "murmur3"
     fields: tuple[HashField, ...] = FIVE_TUPLE_FIELDS
-    seed: int | None = None
+    seed: Annotated[int, Meta(ge=0, le=SEED_MAX)] | None = None
     selection: Selection = "modulo"
     weights: dict[str, int] = {}
-    buckets: int = 128
+    buckets: Annotated[int, Meta(ge=1, le=BUCKETS_MAX)] = 128
     crc: CrcParameters | None = None
     key: str = TOEPLITZ_KEY
     policy: Literal[1, 3] = 3

@@ -189,8 +189,14 @@ def _problem(kind: inspect.Type, value: object) -> str | None:
     if isinstance(kind, inspect.IntType):
         return _integer_problem(kind, value)
     assert isinstance(kind, inspect.StrType), f"the schema has a type that the reader does not know: {kind}"
+    return _text_problem(kind, value)
+
+
+def _text_problem(kind: inspect.StrType, value: object) -> str | None:
     if not isinstance(value, str):
         return f"{_shown(value)} is no text; write it in quotes"
+    if not value.isprintable():
+        return f"{quoted(value)} has control characters; names and other texts have none"
     if (kind.min_length or 0) <= len(value) <= (kind.max_length or len(value)):
         return None
     return f"{quoted(value)} has {len(value)} characters; allowed are {kind.min_length} to {kind.max_length}"
