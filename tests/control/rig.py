@@ -35,7 +35,6 @@ def controller(
             address=ADDRESSES[host],
             fabric=FABRIC.digest(),
             keys=Keys(KEY),
-            line_rate_bps=RATE_BPS,
             peers={other: at for other, at in ADDRESSES.items() if other != host} if members else None,
             leaves=leaves,
             home=("up.0",) if leaves else ("",),

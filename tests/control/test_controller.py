@@ -1,7 +1,19 @@
 """The controller: rules 6, 9, 14, 15 and 10 as one machine, and that it says why."""
 
 import pytest
-from tests.control.rig import ADDRESSES, SIZE, WALL_NS, A, B, C, Wires, acquainted, controller, datagram
+from tests.control.rig import (
+    ADDRESSES,
+    RATE_BPS,
+    SIZE,
+    WALL_NS,
+    A,
+    B,
+    C,
+    Wires,
+    acquainted,
+    controller,
+    datagram,
+)
 
 from ark.control import controller as controller_module
 from ark.control.decision import Event, Kind
@@ -9,6 +21,7 @@ from ark.control.reports import Trouble
 from ark.control.rows import State
 from ark.control.wire import Drop, Put
 from ark.errors import ConfigError, LocalProtocolError
+from ark.units import NS_PER_S
 
 
 def test_a_transfer_is_answered_announced_and_withdrawn() -> None:
@@ -76,6 +89,44 @@ def test_a_transfer_whose_client_forgot_it_leaks_and_its_end_is_still_understood
     assert {one.kind for one in events} == {Kind.UNMANAGED}
     with pytest.raises(LocalProtocolError):
         one.flow_completed(wires.now, WALL_NS, 7)
+
+
+def test_none_of_thousands_of_live_transfers_is_a_leak_while_the_nic_may_be_sending_it() -> None:
+    """A NIC of 100 Gbit/s needs 240 s for 3,000 GB, 40 times a lone transfer's 10 x 4 x 80 ms."""
+    wires = Wires({A: controller(A)})
+    one = wires.hosts[A]
+    for flow in range(3000):
+        wires.sent.clear()
+        one.flow_arrived(wires.now, WALL_NS, flow, 0, 1, SIZE)
+    wires.wait(60 * NS_PER_S, lost=True)
+    assert len(wires.rows(A, A)) == 3000
+    assert not one.replica.counters.leaks
+    one.check()
+
+
+def test_a_row_is_a_leak_ten_times_after_all_that_its_nic_has_to_send_over_one_path() -> None:
+    wires = acquainted(A, B)
+    wires.arrive(A, 1)
+    wires.arrive(A, 2, size_bytes=9 * SIZE)
+    backlog_ns = 10 * 4 * 10 * SIZE * 8 * NS_PER_S // RATE_BPS
+    wires.wait(backlog_ns - NS_PER_S)
+    assert wires.rows(B, A) == wires.rows(A, A) == {1, 2}
+    wires.wait(2 * NS_PER_S)
+    assert not wires.rows(A, A) | wires.rows(B, A)
+    assert wires.hosts[A].replica.counters.leaks == 2
+    assert not wires.hosts[B].replica.counters.leaks
+
+
+def test_the_backlog_of_a_nic_is_what_is_announced_now() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    for flow in (1, 2, 3):
+        wires.arrive(A, flow, size_bytes=100 * SIZE)
+    wires.follow(A, one.segment_ended(wires.now, WALL_NS, 1, SIZE))
+    wires.follow(A, one.segment_ended(wires.now, WALL_NS, 2, SIZE))
+    wires.follow(A, one.flow_completed(wires.now, WALL_NS, 3))
+    wires.wait(10 * 4 * 2 * SIZE * 8 * NS_PER_S // RATE_BPS + NS_PER_S)
+    assert not wires.rows(A, A)
 
 
 def test_nothing_is_steered_while_another_uses_our_id() -> None:

@@ -32,10 +32,9 @@ def test_names_versions_and_order() -> None:
     assert ROW.assignment == Assignment(77, 2**64 - 1, 3)
 
 
-def test_a_row_is_leaked_when_ten_times_older_than_its_transfer_on_the_worst_share() -> None:
-    row = msgspec.structs.replace(ROW, size_bytes=10**10)
-    assert leak_age_ns(row, line_rate_bps=10**11, path_count=4) == 10 * 8 * 10**10 * 4 * 10**9 // 10**11
-    pending = msgspec.structs.replace(row, state=State.PENDING)
-    later = leak_age_ns(pending, line_rate_bps=10**11, path_count=4)
-    assert later - leak_age_ns(row, line_rate_bps=10**11, path_count=4) == PENDING_MAX_NS
-    assert leak_age_ns(ROW, line_rate_bps=10**11, path_count=4) == LEAK_AGE_MIN_NS
+def test_a_row_is_leaked_when_ten_times_older_than_its_nic_needs_over_the_worst_path() -> None:
+    age_ns = leak_age_ns(State.ACTIVE, backlog_bytes=10**10, line_rate_bps=10**11, path_count=4)
+    assert age_ns == 10 * 8 * 10**10 * 4 * 10**9 // 10**11
+    pending_ns = leak_age_ns(State.PENDING, backlog_bytes=10**10, line_rate_bps=10**11, path_count=4)
+    assert pending_ns - age_ns == PENDING_MAX_NS
+    assert leak_age_ns(State.ACTIVE, backlog_bytes=1, line_rate_bps=10**11, path_count=4) == LEAK_AGE_MIN_NS

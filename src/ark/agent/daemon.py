@@ -234,7 +234,6 @@ def _replica_config(config: AgentConfig, address: str) -> ReplicaConfig:
         address=address,
         fabric=config.fabric.digest(),
         keys=config.keys,
-        line_rate_bps=config.policy.line_rate_bps,
         peers={},
         lease_ns=config.lease_ns,
         heartbeat_ns=config.heartbeat_ns,

@@ -17,14 +17,14 @@ from ark.control.decider import HISTORY, Decider
 from ark.control.decision import Decision, Event, Input, Kind
 from ark.control.geometry import Geometry
 from ark.control.halves import HalvedGeometry
+from ark.control.leaks import Leaks
 from ark.control.outbox import Send
 from ark.control.policy import Policy
 from ark.control.randomness import Randomness
 from ark.control.replica import Replica, ReplicaConfig
 from ark.control.reports import Report, Trouble
-from ark.control.rows import Drop, Row, leak_age_ns
+from ark.control.rows import Drop, Row
 from ark.control.stream import ROWS_MAX
-from ark.control.timers import Deadlines
 from ark.control.view import View, view
 from ark.errors import ConfigError, LocalProtocolError
 
@@ -96,7 +96,7 @@ class Controller:
     """
 
     __slots__ = (
-        "_announced", "_cause", "_heard", "_leaks", "_let_go", "_policy", "_randomness", "clock", "decider",
+        "_announced", "_cause", "_heard", "_leaks", "_let_go", "_randomness", "clock", "decider",
         "peers_expected", "recent", "replica", "view",
     )  # fmt: skip
 
@@ -121,12 +121,11 @@ class Controller:
         self.decider = Decider(config.host, epoch, policy=policy, view=self.view)
         self.peers_expected = len(config.peers or ()) if peers_expected is None else peers_expected
         self.recent: deque[Occurrence] = deque(maxlen=HISTORY)
-        self._policy = policy
         self._randomness = randomness
         self._cause = 0
         self._heard = 0
         self._announced: dict[int, Row] = {}
-        self._leaks: Deadlines[int] = Deadlines()
+        self._leaks = Leaks(self._announced, self.view.paths, line_rate_bps=policy.line_rate_bps)
         self._let_go: dict[int, None] = {}
         self.decider.peers_changed(0, self.peers_expected)
 
@@ -272,7 +271,6 @@ class Controller:
         own = {row.flow: row for row in self.view.table if row.host == host}
         assert own == self._announced
         assert self.replica.epoch == self.decider.epoch
-        assert len(self._leaks) == len(own)
         assert len(self._let_go) <= LET_GO_MAX
 
     def _begin(self, now: int, name: str, source: str = "") -> Output:
@@ -318,14 +316,13 @@ class Controller:
 
     def _announce(self, announce: Row | Drop | None, now: int) -> None:
         if isinstance(announce, Row):
+            self._leaks.renewed(self._announced.get(announce.flow), announce, now)
             self._announced[announce.flow] = announce
             self.replica.announce(announce, now)
-            path_count = len(self.view.paths.between(announce.source, announce.target).links)
-            age_ns = leak_age_ns(announce, line_rate_bps=self._policy.line_rate_bps, path_count=path_count)
-            self._leaks.set(announce.flow, now + age_ns)
         elif announce is not None:
-            self.replica.withdraw(self._announced.pop(announce.flow), now)
-            self._leaks.cancel(announce.flow)
+            row = self._announced.pop(announce.flow)
+            self._leaks.gone(row)
+            self.replica.withdraw(row, now)
 
     def _is_let_go(self, flow: int) -> bool:
         """Whether a transfer that arrives now must be left alone; it is then remembered."""

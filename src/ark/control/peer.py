@@ -28,13 +28,10 @@ class Peer:
         Whether it has answered our nonce: only then its rows count.
     streams
         What we hear of it, by subject; its direct stream to us among them (numbers only).
-    leaked
-        Rows that are held but no longer count (rule 14), by subject and flow.
     """
 
     __slots__ = (
-        "_spent_until", "address", "challenged_at", "epoch", "host", "leaked", "nonce", "proven",
-        "streams", "told_at",
+        "_spent_until", "address", "challenged_at", "epoch", "host", "nonce", "proven", "streams", "told_at",
     )  # fmt: skip
 
     def __init__(self, host: int, epoch: int, address: str, nonce: int) -> None:
@@ -46,7 +43,6 @@ class Peer:
         self.challenged_at: int | None = None
         self.told_at: int | None = None
         self.streams: dict[str, InStream] = {}
-        self.leaked: set[tuple[str, int]] = set()
         self._spent_until: int | None = None
 
     def allow(self, now: int) -> bool:
@@ -65,17 +61,11 @@ class Peer:
             stream = self.streams[subject] = InStream()
         return stream
 
-    def counted(self) -> list[tuple[str, Held]]:
-        """Its rows that count, with their subjects, if it is proven."""
-        return [
-            (subject, held)
-            for subject, stream in self.streams.items()
-            for flow, held in stream.rows.items()
-            if (subject, flow) not in self.leaked
-        ]
+    def held(self) -> list[tuple[str, Held]]:
+        """Its rows with their subjects; they count if it is proven."""
+        return [(subject, row) for subject, stream in self.streams.items() for row in stream.rows.values()]
 
     def check(self) -> None:
-        """Assert the invariants of its streams, and that only held rows are marked as leaked."""
+        """Assert the invariants of its streams."""
         for stream in self.streams.values():
             stream.check()
-        assert all(flow in self.streams[subject].rows for subject, flow in self.leaked)

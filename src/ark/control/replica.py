@@ -97,15 +97,12 @@ class ReplicaConfig(Struct, frozen=True, kw_only=True):
         Subjects in which we send heartbeats from the start.
     listens
         Subjects that we hear.
-    line_rate_bps
-        Rate of a NIC, by which leaks are told.
     """
 
     host: int
     address: str
     fabric: bytes
     keys: Keys
-    line_rate_bps: int
     peers: Mapping[int, str] | None = None
     leaves: bool = False
     home: tuple[str, ...] = (ALL,)
@@ -174,7 +171,7 @@ class Replica:
         self._peers: dict[int, Peer] = {}
         self._silent: dict[int, None] = {}
         self._leases = Leases(config.lease_ns)
-        self._rows = PeerRows(geometry, line_rate_bps=config.line_rate_bps, leaves=config.leaves)
+        self._rows = PeerRows(geometry, leaves=config.leaves)
         self._asks = Asks(randomness, self.counters)
         self._serving = Serving(self.counters)
         self._reporter = Reporter(self.counters)
@@ -234,11 +231,9 @@ class Replica:
             self.counters.ignored[ignored] += 1
 
     def tick(self, now: int) -> None:
-        """Do what is due: leases, leaks, heartbeats, requests, chunks."""
+        """Do what is due: leases, heartbeats, requests, chunks."""
         for host in self._leases.expired(now):
             self._expire(self._peers[host])
-        for host, subject, flow in self._rows.due(now):
-            self._leak(self._peers[host], subject, flow, now)
         if self._cloned_until is not None and now >= self._cloned_until:
             self._cloned_until = None
         for name in self._asks.due(now):
@@ -264,8 +259,8 @@ class Replica:
     def next_deadline(self) -> int:
         """When ``tick`` and ``take`` have something to do; there is always a next heartbeat."""
         deadlines = (
-            self._leases.next_deadline(), self._rows.next_deadline(), self._cloned_until,
-            self._asks.next_deadline(), self._serving.next_deadline(), self.outbox.next_deadline(),
+            self._leases.next_deadline(), self._cloned_until, self._asks.next_deadline(),
+            self._serving.next_deadline(), self.outbox.next_deadline(),
         )  # fmt: skip
         return min([self._beat_at, *(deadline for deadline in deadlines if deadline is not None)])
 
@@ -450,7 +445,7 @@ class Replica:
         seq = self._asks.done(name, now)
         stream = peer.streams[chunk.subject]
         try:
-            self.counters.mended += self._rows.snapshot(peer, chunk.subject, stream, seq, rows, now)
+            self.counters.mended += self._rows.snapshot(peer, chunk.subject, stream, seq, rows)
         except PeerProtocolError:
             self.counters.ignored[Ignored.BAD_SNAPSHOT] += 1
         stream.release_tombstones()
@@ -491,7 +486,7 @@ class Replica:
             elif isinstance(message, Beat):
                 difference = stream.compare(seq - 1, message.rows, message.digest)
                 if difference is not None:
-                    self._rows.differ(peer, subject, difference, now)
+                    self._rows.differ(peer, subject, difference)
             else:
                 self.counters.ignored[Ignored.MISPLACED] += 1
         stream.hear_of(seq - 1)
@@ -504,7 +499,7 @@ class Replica:
             self.counters.stamps_ahead += 1
             self._reporter.report(Trouble.CLOCK_AHEAD, peer.host, f"{put.stamp - wall_ns} ns", now)
         try:
-            self.counters.puts += self._rows.put(peer, subject, stream, seq, put, now)
+            self.counters.puts += self._rows.put(peer, subject, stream, seq, put)
         except PeerProtocolError:
             self.counters.ignored[Ignored.TOO_MANY_ROWS] += 1
 
@@ -512,8 +507,3 @@ class Replica:
         """Ask for a snapshot if one is needed; of a host that may be a recording not yet."""
         if peer.proven and subject != self._direct and stream.behind:
             self._asks.want((peer.host, subject), now)
-
-    def _leak(self, peer: Peer, subject: str, flow: int, now: int) -> None:
-        put = self._rows.leak(peer, subject, flow)
-        self.counters.leaks += 1
-        self._reporter.report(Trouble.LEAK, peer.host, f"flow {flow}, {put.size_bytes} bytes announced", now)

@@ -19,7 +19,8 @@ PENDING_MAX_NS: Final = 30 * NS_PER_S
 """How long a reservation may wait for its transfer to start before its owner ends it (rule 9)."""
 
 LEAK_FACTOR: Final = 10
-"""A row is a leak at this many times the age of a transfer that gets one path's share of a line (rule 14)."""
+"""A row is a leak at this many times the time that its NIC needs for all it has to send over one path's share
+of a line (rule 14)."""
 
 LEAK_AGE_MIN_NS: Final = 3 * NS_PER_S
 """No row is a leak sooner than a lease lasts: until then the lease tells the dead from the slow."""
@@ -144,12 +145,13 @@ class Change(NamedTuple):
     new: Row | None
 
 
-def leak_age_ns(row: Row, *, line_rate_bps: int, path_count: int) -> int:
+def leak_age_ns(state: State, *, backlog_bytes: int, line_rate_bps: int, path_count: int) -> int:
     """Age since its last PUT from which an unrenewed row counts as leaked, ns (rule 14).
 
-    Ten times what the announced bytes take at ``line_rate_bps / path_count``, plus the wait that a pending
-    row is allowed, and never less than :data:`LEAK_AGE_MIN_NS`.
+    Ten times what all bytes that its NIC has still to send take at ``line_rate_bps / path_count``, plus the
+    wait that a pending row is allowed, and never less than :data:`LEAK_AGE_MIN_NS`. The row's own bytes alone
+    would be too few: of a thousand transfers at once the last one may wait for all others.
     """
-    transfer_ns = row.size_bytes * _BITS_PER_BYTE * NS_PER_S * path_count // line_rate_bps
-    wait_ns = PENDING_MAX_NS if row.state is State.PENDING else 0
-    return max(LEAK_AGE_MIN_NS, wait_ns + LEAK_FACTOR * transfer_ns)
+    backlog_ns = backlog_bytes * _BITS_PER_BYTE * NS_PER_S * path_count // line_rate_bps
+    wait_ns = PENDING_MAX_NS if state is State.PENDING else 0
+    return max(LEAK_AGE_MIN_NS, wait_ns + LEAK_FACTOR * backlog_ns)

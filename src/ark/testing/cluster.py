@@ -212,7 +212,6 @@ class Cluster:
             address=machine.address,
             fabric=self.setting.fabric,
             keys=self.setting.keys,
-            line_rate_bps=RATE_BPS,
             peers=None if self.schedule.open_membership else others,
             leaves=self.schedule.by_leaf,
             home=home,
