@@ -247,6 +247,7 @@ def test_bad_rows_are_named_by_line_and_column(capsys: pytest.CaptureFixture[str
         (b"id,src,dst,sport,dport\nx,h0,h8,nan,1\n", 'sport: "nan" is not a whole number'),
         (b"id,src,dst,sport,dport\nx,h0,h8,-1,1\n", 'sport: "-1" is out of range'),
         (b"id,src,dst,sport,dport\nx,h0,h8,1,99999999999999999999\n", "dport: "),
+        (b"id,src,dst,sport,dport,dest_qp\nx,h0,h8,1,2,-1\n", 'dest_qp: "-1" is out of range'),
         (b"id,src,dst,sport,dport\nx,h0,h8,1\n", "has 4 cells, the header 5"),
         (b"id,src,dst,sport,dport\nx,,h8,1,2\n", 'src: "" is not the name or address of a NIC'),
     ],

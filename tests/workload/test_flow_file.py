@@ -66,6 +66,18 @@ def test_the_first_port_of_stripes_is_taken(file: Path) -> None:
     assert read_flows(file).sport.tolist() == [50_000]
 
 
+@pytest.mark.parametrize("others", ["", "b,h0,h8,1,1,\n", "b,h0,h8,1,1,x\n"])
+def test_no_port_can_be_written_as_a_number(others: str, file: Path) -> None:
+    text = HEADER.replace("\n", ",sport\n") + "a,h0,h8,1,1,-1\n" + others
+    first = faults_of(text, file)[0]
+    assert first == ':2: sport: "-1" is out of range; allowed are 0 to 65535'
+
+
+def test_empty_ports_stay_open_beside_written_ones(file: Path) -> None:
+    file.write_text(HEADER.replace("\n", ",sport\n") + "a,h0,h8,1,1,\nb,h0,h8,1,2,7\nc,h0,h8,1,3,\n", "utf-8")
+    assert read_flows(file).sport.tolist() == [NO_PORT, 7, NO_PORT]
+
+
 def test_flows_are_sorted_by_start_and_that_is_said(file: Path) -> None:
     file.write_text(HEADER + "a,x,y,1,9\nb,x,y,2,3\nc,x,y,3,3\n", encoding="utf-8")
     flows = read_flows(file)

@@ -28,7 +28,10 @@ _PORTS: Final = re.compile(r"\d{1,5}(?:[;>]\d{1,5})*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from ``low`` to ``high``; ``4808.0`` is one. An empty cell is ``default``, if any."""
+    """A whole number from ``low`` to ``high``; ``4808.0`` is one. An empty cell is ``default``, if any.
+
+    A default out of these bounds says that the cell was empty; nobody can write it.
+    """
 
     low: int
     high: int
@@ -42,15 +45,18 @@ class Whole:
         ValueError
             If any cell is not plainly such a number.
         """
-        if self.default is not None and "" in cells:
-            cells = [cell or str(self.default) for cell in cells]
         if not _PLAIN.issuperset("".join(cells)):
             raise ValueError("not plain numbers")
-        values = [int(cell) for cell in cells]
+        written = [cell for cell in cells if cell] if self.default is not None else cells
+        values = [int(cell) for cell in written]
         # Compared as Python integers, which do not overflow.
-        if values and not (self._allowed(min(values)) and self._allowed(max(values))):
+        if values and not self.low <= min(values) <= max(values) <= self.high:
             raise ValueError("out of range")
-        return np.array(values, dtype=np.int64)
+        if len(written) == len(cells):
+            return np.array(values, dtype=np.int64)
+        column = np.full(len(cells), self.default, dtype=np.int64)
+        column[[cell != "" for cell in cells]] = values
+        return column
 
     def cell(self, text: str) -> int:
         """One cell's value.
@@ -66,12 +72,9 @@ class Whole:
         value = self._value(stripped)
         if value is None:
             raise ValueError(f"{quoted(text)} is not a whole number; allowed are {self.low} to {self.high}")
-        if not self._allowed(value):
+        if not self.low <= value <= self.high:
             raise ValueError(f"{quoted(text)} is out of range; allowed are {self.low} to {self.high}")
         return value
-
-    def _allowed(self, value: int) -> bool:
-        return self.low <= value <= self.high or value == self.default
 
     @staticmethod
     def _value(text: str) -> int | None:
