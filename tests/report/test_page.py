@@ -1,6 +1,8 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from math import inf
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -9,6 +11,7 @@ from tests.report.synthetic import grid, run
 from tests.report.test_claims import table1
 
 from ark.errors import ConfigError
+from ark.report.answer import answer
 from ark.report.curves import times_figure
 from ark.report.page import Story, glued, warnings
 from ark.report.runs import Runs, collect
@@ -142,6 +145,29 @@ def test_warnings_name_overload_and_few_seeds() -> None:
     few = warnings(collect(grid(schemes=("ecmp",), points=(5.0,), seeds=3)))
     assert few == ["3 seeds: the confidence intervals are rough; --seeds 10 gives better ones."]
     assert warnings(collect(grid(schemes=("ecmp",), points=(5.0,), seeds=10))) == []
+
+
+@pytest.mark.parametrize(
+    ("point", "load", "said"),
+    [
+        (
+            40.0,
+            1.318,
+            "More is offered than the fabric carries at 40 requests/s (load 1.32): times there grow",
+        ),
+        (
+            None,
+            1.5,
+            "More is offered than the fabric carries at the traffic's own times (load 1.50)",
+        ),
+        (None, inf, "All transfers start at once: times grow with their number, so only differences"),
+    ],
+)
+def test_overload_is_said_with_its_point(point: float | None, load: float, said: str) -> None:
+    runs = collect(replace(run("ecmp", point, seed), load=load) for seed in range(10))
+    [text] = warnings(runs)
+    assert text.startswith(said)
+    assert "inf" not in answer(runs, point).sentences[0]
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,6 @@ def _next_step(runs: Runs, point: Point) -> str:
 
 
 def _at(runs: Runs, point: Point) -> str:
-    if point is None:
-        return f"At the traffic's own times (load {runs.load(point):.2f})"
     return f"At {point_name(point, runs.load(point))}"
 
 
@@ -174,9 +172,7 @@ def _rank(scheme: str) -> int:
 
 def _fct_sentences(runs: Runs, point: Point) -> tuple[str, ...]:
     mean_s = runs.mean(BASE, point, "fct_mean_s").value
-    sentences = [
-        f"At {point_name(point, runs.load(point))} a transfer takes {format_time(mean_s)} under ECMP."
-    ]
+    sentences = [f"{_at(runs, point)} a transfer takes {format_time(mean_s)} under ECMP on average."]
     if _in_vain(runs, point, "fct_mean_s"):
         return tuple(text for text in (*sentences, _next_step(runs, point)) if text)
     if "ideal" in runs.schemes:

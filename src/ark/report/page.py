@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,7 +22,7 @@ from ark.report.claims import HELD, NOT_HELD, OPEN, Judged, judge
 from ark.report.engines import compare, differences, engine_cells
 from ark.report.looks import look
 from ark.report.runs import BASE, Point, Runs
-from ark.report.style import svg
+from ark.report.style import point_name, svg
 from ark.report.table1 import Table1
 from ark.report.tables import change, headings, metrics_of, point_cell
 from ark.units import format_time
@@ -106,12 +107,17 @@ def glued(text: str) -> str:
 def warnings(runs: Runs) -> list[str]:
     """What a reader must know before using a number: from the runs, and about loads and seeds."""
     texts = list(runs.warnings)
-    over = [point for point in runs.points if runs.load(point) > 1]
+    loads = {point: runs.load(point) for point in runs.points}
+    over = [point_name(point, load) for point, load in loads.items() if 1 < load < inf]
     if over:
-        loads = ", ".join(f"{point_cell(point)} (load {runs.load(point):.2f})" for point in over)
         texts.append(
-            f"More is offered than the fabric carries at {loads} requests/s: times there grow with the "
+            f"More is offered than the fabric carries at {', '.join(over)}: times there grow with the "
             "length of the run, so only differences between schemes mean something."
+        )
+    if inf in loads.values():
+        texts.append(
+            "All transfers start at once: times grow with their number, so only differences between schemes "
+            "mean something."
         )
     seeds = len(runs.seeds)
     if seeds == 1:

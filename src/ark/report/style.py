@@ -4,6 +4,7 @@ Figures are made without pyplot, so that nothing is global and nothing needs a d
 """
 
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -118,8 +119,14 @@ def remark(figure: Figure, text: str) -> None:
 
 
 def point_name(point: Point, load: float) -> str:
-    """A point for people: ``25 requests/s (load 0.83)``, or ``own times (load 0.11)``."""
-    return f"{'own times' if point is None else f'{point:g} requests/s'} (load {load:.2f})"
+    """A point for people: ``25 requests/s (load 0.83)``, or ``the traffic's own times (load 0.11)``."""
+    name = "the traffic's own times" if point is None else f"{point:g} requests/s"
+    return f"{name} ({load_text(load)})"
+
+
+def load_text(load: float) -> str:
+    """A load for people: ``load 0.83``, and ``all at once`` where no time is between transfers."""
+    return "all at once" if math.isinf(load) else f"load {load:.2f}"
 
 
 def percent(share: float, decimals: int = 0) -> str:
