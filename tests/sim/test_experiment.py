@@ -12,11 +12,12 @@ from ark.errors import ConfigError
 from ark.fabric import leaf_spine, paper_fabric
 from ark.sim.experiment import Experiment, qps_of_load, run_point
 from ark.sim.flow.model import FlowModel
+from ark.sim.offered import TIME_MAX_NS
 from ark.sim.results import RunResult
 from ark.sim.schemes.catalogue import LATER, SCHEMES, SchemeOptions
 from ark.sim.sweep import run_all
 from ark.sim.traffic import FlowWorkload, PresetWorkload, TraceWorkload, mean_transfer_bytes, requests_of
-from ark.workload import kv_model, paper_requests
+from ark.workload import kv_model, make_flows, paper_requests
 from ark.workload.arrivals import parse_arrivals
 
 SMALL = Experiment(workload=PresetWorkload(requests=40))
@@ -251,3 +252,28 @@ def test_a_named_workload_takes_other_arrivals(text: str, cv: float) -> None:
     described = Experiment(workload=workload).describe()["workload"]
     assert isinstance(described, dict)
     assert described["arrivals"] == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("options", [SchemeOptions(), SchemeOptions(lag_ns=50_000, stripes=3, moves=True)])
+def test_late_times_lose_no_more_than_their_rounding(scheme: str, options: SchemeOptions) -> None:
+    requests = paper_requests(qps=25, requests=200, seed=0)
+    nics = [f"h{number}" for number in range(16)]
+    flows = make_flows(requests, kv_model("llama-3-8b"), nics[:8], nics[8:], 0)
+    early, late = (
+        run_point(
+            Experiment(
+                workload=FlowWorkload(replace(flows, start_ns=flows.start_ns + shift_ns)),
+                qps=None,
+                options=options,
+            ),
+            scheme,
+            None,
+            0,
+        )
+        for shift_ns in (0, TIME_MAX_NS - 2**42)  # the last 73 minutes that are allowed
+    )
+    assert late.path == early.path
+    # One rounding to 8 ns an event, with hundreds of events (thousands with stripes) in a transfer.
+    assert np.abs(late.fct_ns - early.fct_ns).max() < 1e-7 * early.fct_ns.mean()

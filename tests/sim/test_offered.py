@@ -7,7 +7,7 @@ import pytest
 
 from ark.errors import ConfigError
 from ark.fabric import leaf_spine, paper_fabric
-from ark.sim.offered import TIME_MAX_NS, transfers_of
+from ark.sim.offered import TIME_MAX_NS, TIME_MAX_PACKET_NS, transfers_of
 from ark.workload.flows import Flows
 
 
@@ -46,10 +46,18 @@ def test_pairs_that_no_path_joins_are_faults() -> None:
         transfers_of(flows(("h0", "h1")), cut)
 
 
-def test_times_beyond_precision_are_faults() -> None:
-    table = replace(flows(("h0", "h8")), start_ns=np.array([TIME_MAX_NS + 1]))
-    with pytest.raises(ConfigError, match="too late"):
-        transfers_of(table, paper_fabric())
+@pytest.mark.parametrize(
+    ("time_max_ns", "days", "most"), [(TIME_MAX_NS, 834, 833), (TIME_MAX_PACKET_NS, 52, 52)]
+)
+def test_times_that_the_engine_cannot_hold_are_faults(time_max_ns: int, days: int, most: int) -> None:
+    table = replace(flows(("h0", "h8")), start_ns=np.array([time_max_ns]))
+    assert len(transfers_of(table, paper_fabric(), time_max_ns=time_max_ns)) == 1
+    with pytest.raises(ConfigError) as caught:
+        transfers_of(replace(table, start_ns=table.start_ns + 1), paper_fabric(), time_max_ns=time_max_ns)
+    assert str(caught.value) == (
+        f'flow "f0": start_ns: {time_max_ns + 1} ns are {days} days; this engine runs up to {most} days: '
+        "give fewer requests or a higher rate"
+    )
 
 
 def test_pins_are_read_by_number_also_where_a_spine_is_down() -> None:

@@ -18,7 +18,7 @@ from ark.fabric.topology import Fabric
 from ark.sim.flow.engine import FlowEngine
 from ark.sim.flow.model import FlowModel
 from ark.sim.flow.wiring import Wiring
-from ark.sim.offered import transfers_of
+from ark.sim.offered import TIME_MAX_NS, TIME_MAX_PACKET_NS, transfers_of
 from ark.sim.packet.engine import PacketEngine
 from ark.sim.packet.settings import PacketSettings, describe
 from ark.sim.packet.settings import preset as packet_preset
@@ -201,7 +201,8 @@ def run_point(experiment: Experiment, scheme: str, qps: float | None, seed: int)
         layers=experiment.layers,
         scale=experiment.scale,
     )
-    transfers = transfers_of(traffic.flows, fabric)
+    time_max_ns = TIME_MAX_PACKET_NS if experiment.engine == "packet" else TIME_MAX_NS
+    transfers = transfers_of(traffic.flows, fabric, time_max_ns=time_max_ns)
     chosen = make_scheme(scheme, fabric, experiment.options, transfers=transfers, seed=seed)
     layers = None if traffic.serving is None else layers_of(traffic.serving, experiment.scale)
     if experiment.engine == "packet":

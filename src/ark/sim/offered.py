@@ -11,11 +11,17 @@ from ark.errors import ConfigError, Fault
 from ark.fabric.parts import Nic
 from ark.fabric.topology import Fabric
 from ark.sim.schemes.scheme import Transfer
-from ark.units import quoted
+from ark.units import NS_PER_S, quoted
 from ark.workload.flows import Flows
 
-TIME_MAX_NS: Final = 2**52
-"""52 days: up to here floating point holds the time to the nanosecond with room for fractions."""
+TIME_MAX_NS: Final = 2**56
+"""833 days: up to here the floating point of the flow level holds a time to 8 ns, far below any transfer's;
+the longest public trace has 121 days."""
+
+TIME_MAX_PACKET_NS: Final = 2**52
+"""52 days: the packet level counts picoseconds in 62 bits."""
+
+_NS_PER_DAY: Final = 86_400 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +32,10 @@ class Layers:
     count: int
 
 
-def transfers_of(flows: Flows, fabric: Fabric) -> list[Transfer]:
+def transfers_of(flows: Flows, fabric: Fabric, *, time_max_ns: int = TIME_MAX_NS) -> list[Transfer]:
     """The transfers of a table whose flows have their source ports, in its order.
+
+    ``time_max_ns`` is the latest start that the engine can hold.
 
     Raises
     ------
@@ -36,11 +44,12 @@ def transfers_of(flows: Flows, fabric: Fabric) -> list[Transfer]:
         pins that are no paths, times too far off.
     """
     nics, faults = _known_nics(flows, fabric)
-    if len(flows) and int(flows.start_ns[-1]) > TIME_MAX_NS:
+    last_ns = int(flows.start_ns[-1]) if len(flows) else 0
+    if last_ns > time_max_ns:
+        days, most = last_ns / _NS_PER_DAY, time_max_ns // _NS_PER_DAY
+        what = f"{last_ns} ns are {days:.0f} days; this engine runs up to {most} days"
         where = f"flow {quoted(flows.id[-1])}: start_ns"
-        faults.append(
-            Fault(where, f"{flows.start_ns[-1]} is too late; allowed is up to {TIME_MAX_NS} (52 days)")
-        )
+        faults.append(Fault(where, f"{what}: give fewer requests or a higher rate"))
     transfers = []
     numbers = [column.tolist() for column in (flows.size_bytes, flows.start_ns, flows.sport, flows.dport)]
     columns = zip(flows.src, flows.dst, *numbers, strict=True)
