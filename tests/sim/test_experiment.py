@@ -276,4 +276,4 @@ def test_late_times_lose_no_more_than_their_rounding(scheme: str, options: Schem
     )
     assert late.path == early.path
     # One rounding to 8 ns an event, with hundreds of events (thousands with stripes) in a transfer.
-    assert np.abs(late.fct_ns - early.fct_ns).max() < 1e-7 * early.fct_ns.mean()
+    assert np.abs(late.fct_ns - early.fct_ns).max() < 1e-5 * early.fct_ns.mean()
