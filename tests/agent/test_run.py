@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -208,3 +209,44 @@ def test_systemd_is_told_and_sigterm_ends_it(three: Processes) -> None:
         while told[-1] != b"STOPPING=1":
             told.append(systemd.recv(1000))
         assert process.wait(PATIENCE_S) == 0
+
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "agent.md"
+
+
+def test_the_guides_two_agents_on_one_machine(tmp_path: Path) -> None:
+    text = GUIDE.read_text("utf-8").partition("## Try it on one machine")[2].partition("\n## ")[0]
+    write_cluster(tmp_path)  # for the key; the fabric is the guide's
+    ports = free_ports(2, socket.SOCK_DGRAM)
+    for block in re.findall(r"```toml\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        content = block[1].replace(":7471", f":{ports[0]}").replace(":7472", f":{ports[1]}")
+        (tmp_path / block[0]).write_text(content)
+    [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    ark = [sys.executable, "-m", "ark.cli.main"]
+    agents = [
+        subprocess.Popen([*ark, "agent", "--config", f"{name}.toml"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        for name in ("h0", "h1")
+    ]
+    try:
+        for name in ("h0", "h1"):
+            until(lambda name=name: "peers heard     1 of 1" in _status(tmp_path, name))  # type: ignore[misc]
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=os.environ | {"ARK_SOCKET": "h0.sock"},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        path, port = map(int, done.stdout.split())
+        assert path in range(4)
+        assert port >= 0xC000
+    finally:
+        for agent in agents:
+            agent.kill()
+            agent.wait(PATIENCE_S)
+
+
+def _status(folder: Path, name: str) -> str:
+    command = [sys.executable, "-m", "ark.cli.main", "status", "--socket", f"{name}.sock"]
+    return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True).stdout
