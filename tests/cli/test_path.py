@@ -222,7 +222,8 @@ def test_bad_rows_are_named_by_line_and_column(capsys: pytest.CaptureFixture[str
         "a,h0,h8,1,2,udp\n"
         "a,h0,h88,1,2,udp\n"
         "c,h0,1.2.3.4,1,2,sctp\n"
-        "d,h0,h0,1,2,udp\n",
+        "d,h0,h0,1,2,udp\n"
+        "e,,h88,70000,2,udp\n",
         encoding="utf-8",
     )
     out, err = output(capsys, "predict", "--batch", table, code=2)
@@ -233,6 +234,9 @@ def test_bad_rows_are_named_by_line_and_column(capsys: pytest.CaptureFixture[str
         "T:4: dst: no NIC of leaf-spine 2x4x8 has the address 1.2.3.4\n"
         'T:4: proto: "sctp" is no protocol; write udp, tcp or a number from 0 to 255\n'
         'T:5: "h0" is source and target at once; a path needs two NICs\n'
+        'T:6: src: "" is not the name or address of a NIC\n'
+        'T:6: sport: "70000" is out of range; allowed are 0 to 65535\n'
+        'T:6: dst: unknown NIC "h88"; did you mean "h8"?\n'
     )
 
 

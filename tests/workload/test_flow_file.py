@@ -116,6 +116,14 @@ def test_what_flows_may_not_be(file: Path) -> None:
         ':3: dst: unknown NIC "h9"; the fabric has h0, h1, h8',
         ':4: dst: "h1" is the source too; a flow needs two NICs',
     ]
+    assert faults_of(HEADER + "a,h1,h9,x,0\na,,,1,-1\n", file, ["h0", "h1", "h8"]) == [
+        ':2: size_bytes: "x" is not a whole number; allowed are 1 to 1125899906842624',
+        ':2: dst: unknown NIC "h9"; the fabric has h0, h1, h8',
+        ':3: src: "" is not a name without blanks and commas',
+        ':3: dst: "" is not a name without blanks and commas',
+        ':3: start_ns: "-1" is out of range; allowed are 0 to 1000000000000000000',
+        ':3: id: "a" stands on line 2 too; ids are unique',
+    ]
     assert faults_of(HEADER + " ,h 0,,1,0\n", file) == [
         ':2: id: " " is not a name',
         ':2: src: "h 0" is not a name without blanks and commas',

@@ -122,8 +122,8 @@ def read_batch(path: FilePath, fabric: Fabric) -> Batch:
     """
     table = read_table(path, what="a table of five-tuples")
     table.require(*_REQUIRED)
-    rows = table.rows(_SCHEMA, keep_rest=True)
     faults = Faults(table.file)
+    rows = table.rows(_SCHEMA, keep_rest=True, faults=faults)
     rows.check_unique("id", faults)
     nics = Nics(fabric)
     routed = []
@@ -150,8 +150,11 @@ class _Row:
 
     def parsed(self, column: str, parse: Callable[[str], _Value]) -> _Value | None:
         """What a cell means; after a fault, nothing."""
+        text = self._rows.text[column][self._number]
+        if not text and column != "proto":
+            return None  # its fault is noted
         try:
-            return parse(self._rows.text[column][self._number])
+            return parse(text)
         except ConfigError as error:
             self._faults.add(str(error), line=self._line, column=column)
             return None

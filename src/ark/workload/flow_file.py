@@ -62,8 +62,8 @@ def read_flows(path: Path | str, *, nics: Collection[str] | None = None) -> Flow
     """
     table = read_table(Path(path), what="a table of flows")
     table.require(*_REQUIRED)
-    rows = table.rows(_SCHEMA, keep_rest=True)
     faults = Faults(table.file)
+    rows = table.rows(_SCHEMA, keep_rest=True, faults=faults)
     rows.check_unique("id", faults)
     _check_ends(rows, nics, faults)
     faults.check()
@@ -125,10 +125,10 @@ def _check_ends(rows: Rows, nics: Collection[str] | None, faults: Faults) -> Non
     known = set(nics or ())
     ends = zip(rows.text["src"], rows.text["dst"], rows.line.tolist(), strict=True)
     for source, target, line in ends:
-        if source == target:
+        if source == target != "":
             faults.add(f"{quoted(target)} is the source too; a flow needs two NICs", line=line, column="dst")
         if nics is None:
             continue
         for column, name in (("src", source), ("dst", target)):
-            if name not in known and not faults.full:
+            if name and name not in known and not faults.full:
                 faults.add(nearest(name, nics, "NIC", "the fabric has"), line=line, column=column)

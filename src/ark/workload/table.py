@@ -36,10 +36,13 @@ class Rows:
     text: dict[str, list[str]] = field(default_factory=dict)
 
     def check_unique(self, name: str, faults: Faults) -> None:
-        """Add a fault for each cell of a text column that stands on an earlier line too."""
+        """Add a fault for each cell of a text column that stands on an earlier line too.
+
+        An empty cell has a fault of its own.
+        """
         first: dict[str, int] = {}
         for cell, line in zip(self.text[name], self.line.tolist(), strict=True):
-            if first.setdefault(cell, line) != line:
+            if cell and first.setdefault(cell, line) != line:
                 what = f"{quoted(cell)} stands on line {first[cell]} too; {name}s are unique"
                 faults.add(what, line=line, column=name)
 
@@ -69,7 +72,12 @@ class Table:
         faults.check()
 
     def rows(
-        self, schema: Mapping[str, Column], *, limit: int | None = None, keep_rest: bool = False
+        self,
+        schema: Mapping[str, Column],
+        *,
+        limit: int | None = None,
+        keep_rest: bool = False,
+        faults: Faults | None = None,
     ) -> Rows:
         """The rows, in the columns of the schema that the header has.
 
@@ -81,27 +89,31 @@ class Table:
             Read no more than the first so many rows.
         keep_rest : bool
             Keep the columns that the schema does not name, as text.
+        faults : Faults, optional
+            Where faults go for a caller that looks for more of them and then checks it. A faulty cell is then
+            0 or empty; no faulty row is left out but for ones of another width.
 
         Raises
         ------
         ConfigError
             With every fault of every row, or if there is no row, or too many.
         """
-        faults = Faults(self.file)
+        found = Faults(self.file) if faults is None else faults
         parts: list[Rows] = []
         count = 0
-        for lines, cells in self._blocks(faults):
+        for lines, cells in self._blocks(found):
             left = (ROWS_MAX if limit is None else limit) - count
             if len(cells) > left and limit is None:
-                faults.add(f"has more than {ROWS_MAX} rows; take only the first ones")
+                found.add(f"has more than {ROWS_MAX} rows; take only the first ones")
             if cells[:left]:
-                parts.append(self._typed(lines[:left], cells[:left], schema, faults, keep_rest=keep_rest))
+                parts.append(self._typed(lines[:left], cells[:left], schema, found, keep_rest=keep_rest))
             count += len(cells[:left])
-            if faults.full or len(cells) >= left:
+            if found.full or len(cells) >= left:
                 break
-        if not parts and not faults:
-            faults.add("has a header and no rows")
-        faults.check()
+        if not parts and not found:
+            found.add("has a header and no rows")
+        if faults is None or not parts:
+            found.check()
         return _joined(parts)
 
     def _blocks(self, faults: Faults) -> Iterator[tuple[list[int], list[list[str]]]]:
@@ -233,7 +245,7 @@ def _cell_by_cell(
             values.append(parse(cell))
         except ValueError as error:
             faults.add(str(error), line=line, column=name)
-            values.append(placeholder)  # never used: the fault is raised before anybody sees the rows
+            values.append(placeholder)  # the fault is raised before anybody uses it
     return values
 
 
