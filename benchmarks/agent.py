@@ -29,7 +29,19 @@ from ark.agent import Agent, load_config
 from ark.agent.run import serve
 from ark.agent.transport import UdpTransport
 from ark.client import Client
-from ark.client.messages import Acquire, Frames, Grant, Lane, Release, frame, request_frames
+from ark.client.messages import (
+    VERSION,
+    Acquire,
+    Frames,
+    Grant,
+    Hello,
+    Lane,
+    Release,
+    Welcome,
+    frame,
+    reply_frames,
+    request_frames,
+)
 from ark.control.controller import Output
 from ark.errors import AgentUnavailable
 
@@ -37,6 +49,9 @@ GB = 10**9
 SECRET = "00112233445566778899aabbccddeeff"
 ROUND = 500
 """Pairs of one turn; agent and echo take turns."""
+
+AT_ONCE = 8
+"""Requests that an application with many transfers has under way."""
 
 TURN = 500
 """Reservations, and ends of others, that a peer announces at once in the measurement of updates."""
@@ -179,6 +194,29 @@ def echoes_of(connected: socket.socket, count: int) -> list[int]:
     return taken
 
 
+def many_at_once(path: Path, target: str, count: int) -> float:
+    """Pairs a second of an application that has ``AT_ONCE`` requests under way."""
+    with socket.socket(socket.AF_UNIX) as connected:
+        connected.connect(str(path))
+        frames = reply_frames()
+
+        def answers(expected: int) -> None:
+            while expected:
+                for reply in frames.feed(connected.recv(65_536)):
+                    assert isinstance(reply, Welcome | Grant), reply
+                    expected -= 1
+
+        connected.sendall(frame(Hello(VERSION, "benchmark")))
+        answers(1)
+        begun_s = time.perf_counter()
+        for first in range(1, count, AT_ONCE):
+            handles = range(first, first + AT_ONCE)
+            connected.sendall(b"".join(frame(Acquire(handle, target, GB, 4791, 17)) for handle in handles))
+            answers(AT_ONCE)
+            connected.sendall(b"".join(frame(Release(handle)) for handle in handles))
+        return count / (time.perf_counter() - begun_s)
+
+
 def measure_pairs(peers: int, pairs: int) -> Figures:
     """Acquire + release through the socket with so many live peers."""
     with tempfile.TemporaryDirectory() as name:
@@ -202,6 +240,7 @@ def measure_pairs(peers: int, pairs: int) -> Figures:
             taken += pairs_of(client, target, ROUND)
             used_s += cpu_s(agent.pid) - before
             echoed += echoes_of(connected, ROUND)
+        many = [many_at_once(folder / "h0.sock", target, ROUND * AT_ONCE) for _ in range(3)]
         summary = client.status()
         network = summary["network"]
         assert isinstance(network, dict)
@@ -216,6 +255,7 @@ def measure_pairs(peers: int, pairs: int) -> Figures:
         "median_us": quantile(taken, 0.5),
         "p99_us": quantile(taken, 0.99),
         "rate_per_s": len(taken) / (sum(taken) / 1e9),
+        "rate_per_s_at_once": max(many),
         "echo_median_us": quantile(echoed, 0.5),
         "echo_p99_us": quantile(echoed, 0.99),
         "ratio_median": quantile(taken, 0.5) / quantile(echoed, 0.5),

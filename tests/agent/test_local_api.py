@@ -67,6 +67,15 @@ def test_a_client_is_welcomed(four: Cohort) -> None:
     assert Raw(four, HELLO).next() == Welcome(1, "h0", 0)
 
 
+def test_requests_that_come_together_are_answered_in_order(four: Cohort) -> None:
+    count = 3 * local_api.REPLIES_AT_ONCE + 1
+    client = Raw(four, HELLO)
+    client.send(b"".join(frame(Start(handle)) for handle in range(1, count + 1)))
+    assert client.next() == Welcome(1, "h0", 0)
+    answers = [client.next() for _ in range(count)]
+    assert [one.handle for one in answers if isinstance(one, Refusal)] == list(range(1, count + 1))
+
+
 def test_another_version_is_refused_by_name(four: Cohort) -> None:
     client = Raw(four, Hello(2, "new"))
     assert client.next() == Refusal(0, "version 2 of the local API; this agent has 1")

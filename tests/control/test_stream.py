@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ark.control import stream
 from ark.control.stream import InStream, OutStream, ReplayWindow, mark
-from ark.control.wire import Numbered, Put
+from ark.control.wire import Numbered, Put, encode_message, encode_numbered
 from ark.errors import PeerProtocolError
 
 Said = tuple[int, Put | int]
@@ -39,7 +39,7 @@ def speak(sender: OutStream, steps: Sequence[tuple[int, int]]) -> list[Said]:
     for flow, size in steps:
         if size >= 0:
             put = row(flow, size)
-            said.append((sender.put(put), put))
+            said.append((sender.put(put, encode_message(put)), put))
         elif flow in sender.rows:
             said.append((sender.drop(flow), flow))
         sender.check()
@@ -265,13 +265,18 @@ def test_a_number_too_old_to_tell_is_refused(numbers: list[int]) -> None:
             seen.add(number)
 
 
+def test_a_mark_is_over_the_bytes_of_a_row_in_a_snapshot() -> None:
+    for seq in (1, 127, 128, 2**40):
+        assert encode_numbered(seq, encode_message(row(3))) == encode_message(Numbered(seq, row(3)))
+
+
 def test_a_mark_depends_on_the_seq_and_on_every_field() -> None:
     put = row(1)
-    marks = {mark(1, put), mark(2, put)}
+    marks = {mark(1, encode_message(put)), mark(2, encode_message(put))}
     for field, value in [
         ("flow", 2), ("state", 0), ("paths", (3,)), ("source", 1), ("target", 2), ("size_bytes", 1),
         ("stamp", 9), ("fallback", True), ("moves", 1),
     ]:  # fmt: skip
         fields = {name: getattr(put, name) for name in put.__struct_fields__} | {field: value}
-        marks.add(mark(1, Put(**fields)))
+        marks.add(mark(1, encode_message(Put(**fields))))
     assert len(marks) == 11

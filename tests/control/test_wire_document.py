@@ -12,7 +12,8 @@ KEY = Key(1, b"an example, not a secret to use!")
 
 def worked() -> bytes:
     put = Put(7, 1, (2,), 0, 1, 131_072_000, 1_790_000_000_000_000_000, fallback=False, moves=0)
-    parts = [encode_message(message) for message in (put, Drop(5), Beat(1, stream.mark(42, put)))]
+    part = encode_message(put)
+    parts = [part, encode_message(Drop(5)), encode_message(Beat(1, stream.mark(42, part)))]
     return seal(KEY, bytes(range(16)), host_id("h0"), 1_789_999_999_000_000_000, "", 100, 42, parts)
 
 

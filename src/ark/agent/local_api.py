@@ -17,6 +17,9 @@ CONNECTIONS_MAX: Final = 1024
 """Processes served at once. Full: further ones are closed at once and counted; their transfers go on
 without."""
 
+REPLIES_AT_ONCE: Final = 16
+"""Replies to requests that came together leave together, so many at most: the first waits below 2 ms."""
+
 BACKLOG: Final = 1024
 MODE: Final = 0o660
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -39,6 +42,8 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._frames = request_frames()
         self._transport: asyncio.Transport | None = None
+        self._replies: list[bytes] = []
+        self._gathering = False
         self.name = ""
         self.pid = 0
         self.uid = 0
@@ -60,6 +65,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Requests, or parts of them."""
         server = self._server
+        self._gathering = True
         try:
             for request in self._frames.feed(data):
                 server.requests += 1
@@ -71,6 +77,9 @@ class Connection(asyncio.Protocol):
             server.malformed += 1
             log(logging.WARNING, "a client was cut off", pid=self.pid, uid=self.uid, detail=str(error)[:200])
             self.close()
+        finally:
+            self._gathering = False
+            self._write()
 
     def pause_writing(self) -> None:
         """The application does not read its replies: take no more of its requests."""
@@ -91,13 +100,20 @@ class Connection(asyncio.Protocol):
 
     def reply(self, message: Reply) -> None:
         """Answer; an application that has gone needs none."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frame(message))
+        self._replies.append(frame(message))
+        if not self._gathering or len(self._replies) >= REPLIES_AT_ONCE:
+            self._write()
 
     def close(self) -> None:
         """End the connection once the replies are out."""
+        self._write()
         if self._transport is not None:
             self._transport.close()
+
+    def _write(self) -> None:
+        replies, self._replies = self._replies, []
+        if replies and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(replies[0] if len(replies) == 1 else b"".join(replies))
 
     def _greet(self, request: Request) -> None:
         if not isinstance(request, Hello):

@@ -96,7 +96,7 @@ class Controller:
     """
 
     __slots__ = (
-        "_announced", "_cause", "_heard", "_leaks", "_let_go", "_randomness", "clock", "decider",
+        "_announced", "_cause", "_draws", "_heard", "_leaks", "_let_go", "_randomness", "clock", "decider",
         "peers_expected", "recent", "replica", "view",
     )  # fmt: skip
 
@@ -122,6 +122,7 @@ class Controller:
         self.peers_expected = len(config.peers or ()) if peers_expected is None else peers_expected
         self.recent: deque[Occurrence] = deque(maxlen=HISTORY)
         self._randomness = randomness
+        self._draws = policy.name == "paper"  # others take no random path
         self._cause = 0
         self._heard = 0
         self._announced: dict[int, Row] = {}
@@ -151,7 +152,8 @@ class Controller:
         if self._is_let_go(flow):
             self._leave_alone(output, flow, Event.ASSIGNED, now)
         else:
-            stamp, spread = self.clock.stamp(wall_ns), self._randomness.getrandbits(32)
+            stamp = self.clock.stamp(wall_ns)
+            spread = self._randomness.getrandbits(32) if self._draws else 0
             decision = self.decider.flow_arrived(
                 now, stamp, flow, source, target, size_bytes, spread=spread, ahead=ahead, cause=output.cause
             )

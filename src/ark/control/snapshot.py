@@ -18,6 +18,7 @@ from ark.control.wire import (
     Numbered,
     encode_chunk,
     encode_message,
+    encode_numbered,
 )
 from ark.errors import LocalProtocolError
 
@@ -35,7 +36,7 @@ def split(subject: str, request: int, seq: int, rows: Iterable[Held]) -> list[by
     groups: list[list[bytes]] = [[]]
     room = _ROWS_ROOM
     for held in rows:
-        row = encode_message(Numbered(held.seq, held.put))
+        row = encode_numbered(held.seq, encode_message(held.put))
         if len(row) > room:
             groups.append([])
             room = _ROWS_ROOM

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from ark.control.wire import Numbered, Put, encode_message
+from ark.control.wire import Numbered, Put, encode_message, encode_numbered
 from ark.errors import PeerProtocolError
 
 ROWS_MAX: Final = 16_384
@@ -37,9 +37,12 @@ class Held(NamedTuple):
     mark: int
 
 
-def mark(seq: int, put: Put) -> int:
-    """A row's part of its stream's digest: 64 bits of BLAKE2b over its bytes in a snapshot."""
-    return int.from_bytes(hashlib.blake2b(encode_message(Numbered(seq, put)), digest_size=8).digest(), "big")
+def mark(seq: int, part: bytes) -> int:
+    """A row's part of its stream's digest: 64 bits of BLAKE2b over its bytes in a snapshot.
+
+    ``part`` is the encoded PUT.
+    """
+    return int.from_bytes(hashlib.blake2b(encode_numbered(seq, part), digest_size=8).digest(), "big")
 
 
 class OutStream:
@@ -53,10 +56,10 @@ class OutStream:
         self.digest = 0
         self.rows: dict[int, Held] = {}
 
-    def put(self, put: Put) -> int:
-        """Hold the row and return the seq of this PUT."""
+    def put(self, put: Put, part: bytes) -> int:
+        """Hold the row, which is ``part`` when encoded, and return the seq of this PUT."""
         self.seq += 1
-        held = Held(self.seq, put, mark(self.seq, put))
+        held = Held(self.seq, put, mark(self.seq, part))
         before = self.rows.get(put.flow)
         self.digest ^= held.mark ^ (0 if before is None else before.mark)
         self.rows[put.flow] = held
@@ -342,7 +345,7 @@ class InStream:
 
     def _set(self, seq: int, put: Put) -> Held:
         self._remove(put.flow)
-        held = Held(seq, put, mark(seq, put))
+        held = Held(seq, put, mark(seq, encode_message(put)))
         self.digest ^= held.mark
         self.rows[put.flow] = held
         return held
@@ -356,6 +359,6 @@ class InStream:
 def _digest(rows: Mapping[int, Held]) -> int:
     digest = 0
     for held in rows.values():
-        assert held.mark == mark(held.seq, held.put)
+        assert held.mark == mark(held.seq, encode_message(held.put))
         digest ^= held.mark
     return digest

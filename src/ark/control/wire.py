@@ -47,6 +47,7 @@ ones."""
 
 _MAC_PERSON: Final = b"ark-control-1"
 _ARRAY_OF_TEN: Final = 0x9A
+_ARRAY_OF_TWO: Final = b"\x92"
 
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
@@ -260,6 +261,11 @@ def host_id(name: str) -> int:
 def encode_message(message: Message | Numbered) -> bytes:
     """Bytes of one message as they stand in a datagram."""
     return _encoder.encode(message)
+
+
+def encode_numbered(seq: int, part: bytes) -> bytes:
+    """Bytes of a :class:`Numbered`, from its PUT as already encoded."""
+    return _ARRAY_OF_TWO + _encoder.encode(seq) + part
 
 
 def encode_chunk(
