@@ -27,7 +27,7 @@ def test_peak_and_bins_equal_a_count_at_every_moment(used: list[tuple[int, int, 
     )
     assert series.peak.tolist() == active.max(axis=1).tolist()
     assert series.active.max(axis=1).tolist() == active.max(axis=1).tolist()
-    edges_ns = [*np.round(series.time_s * 1e9, 6), np.inf]  # in seconds, an edge on a moment may lie beside it
+    edges_ns = [*np.round(series.time_s * 1e9, 6), np.inf]  # seconds may lie beside it
     for number in range(BINS):
         within = active[:, (moments >= edges_ns[number]) & (moments < edges_ns[number + 1])]
         assert (series.active[:, number] >= within.max(axis=1, initial=0)).all()
