@@ -14,8 +14,8 @@ from tests.sim.packet.networks import LeafSpine, finish, start
 
 from ark.sim.packet import layout
 from ark.sim.packet.dcqcn import step_alpha
-from ark.sim.packet.events import SLOT_MASK, remove_top, schedule
-from ark.sim.packet.layout import ARRIVAL, empty_world
+from ark.sim.packet.events import SLOT_MASK, begin_first, end_first, schedule
+from ark.sim.packet.layout import ARRIVAL, World, empty_world
 from ark.sim.packet.settings import MIB, Buffer, PacketSettings, preset
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +31,7 @@ CASES: dict[str, PacketSettings] = {
 
 def test_no_field_hides_behind_an_attribute_of_records() -> None:
     tables = [one for one in vars(layout).values() if isinstance(one, np.dtype) and one.names]
-    assert len(tables) == 11
+    assert len(tables) == 13
     for table in tables:
         assert not set(table.names or ()) & set(dir(np.record))
 
@@ -85,22 +85,46 @@ def test_alpha_in_powers_is_alpha_step_by_step(events: list[tuple[int, bool]], g
         assert sender.alpha_due == due
 
 
-@given(st.lists(st.one_of(st.integers(0, 50), st.none()), max_size=60))
+def _no_events() -> World:
+    """The clock of ``WORLD`` at time 0, with nothing to come."""
+    clock: World = WORLD.clock
+    clock.pending, clock.heap, clock.order, clock.vacancy, clock.now = 0, 0, 0, 0, 0
+    clock.events_made, clock.events_free = 0, -1
+    WORLD.lanes["busy"], WORLD.lanes["head"] = 0, -1
+    return clock
+
+
+def test_tables_begin_at_cache_lines_and_hot_records_fill_them() -> None:
+    for name in layout.WORLD.names or ():
+        assert WORLD[name].__array_interface__["data"][0] % layout.LINE == 0, name
+    assert all(record.itemsize % layout.LINE == 0 for record in (layout.LINK, layout.PACKET, layout.FLOW))
+
+
+@given(st.lists(st.one_of(st.integers(0, 50), st.none()), max_size=100))
 def test_the_heap_gives_events_by_time_and_then_by_order(steps: list[int | None]) -> None:
-    clock = WORLD.clock
-    clock.pending, clock.order, clock.vacancy = 0, 0, 0
+    clock = _no_events()
     model: list[tuple[int, int]] = []
-    for number, time in enumerate(steps):
-        if time is not None:
-            schedule(WORLD, time, ARRIVAL, number)
-            model.append((time, number))
+    for number, lead in enumerate(steps):
+        if lead is not None:
+            schedule(WORLD, int(clock.now) + lead, ARRIVAL, number)
+            model.append((int(clock.now) + lead, number))
         elif model:
-            model.sort()
-            assert (int(WORLD.when[0]), int(WORLD.what[0] & SLOT_MASK) >> 3) == model[0]
-            clock.vacancy = 1
+            first = min(model)
+            assert (int(WORLD.when[0]), int(WORLD.what[0] & SLOT_MASK) >> 3) == first
+            begin_first(WORLD)
+            clock.now = first[0]
+            model.remove(first)
             if number % 2:  # its handler schedules another
-                schedule(WORLD, 60, ARRIVAL, number)
-                model.append((60, number))
-            remove_top(WORLD)
-            model.remove(min(model[: len(model)]))
+                schedule(WORLD, int(clock.now) + number % 7, ARRIVAL, number)
+                model.append((int(clock.now) + number % 7, number))
+            end_first(WORLD)
     assert clock.pending == len(model)
+    assert clock.events_made <= len(steps)
+
+
+def test_events_of_one_lead_wait_outside_the_heap() -> None:
+    clock = _no_events()
+    for number in range(100):
+        clock.now = number
+        schedule(WORLD, number + (1_000 if number % 2 else 3_000), ARRIVAL, number)
+    assert (int(clock.pending), int(clock.heap)) == (100, 2)

@@ -3,7 +3,7 @@
 from ark.sim.compilation import kernel
 from ark.sim.packet.chance import draw
 from ark.sim.packet.dcqcn import on_increase_timer, on_look
-from ark.sim.packet.events import KIND_BITS, KIND_MASK, SLOT_MASK, remove_top, schedule
+from ark.sim.packet.events import KIND_BITS, KIND_MASK, SLOT_MASK, begin_first, end_first, schedule
 from ark.sim.packet.host import complete, on_ack, on_data, on_timeout
 from ark.sim.packet.layout import (
     ARRIVAL,
@@ -46,12 +46,12 @@ def run(world: World, until: int) -> int:
         if clock.live > 0 and now - clock.progress > clock.patience:
             return STALLED
         slot = world.what[0] & SLOT_MASK
-        clock.vacancy = 1
+        begin_first(world)
         clock.now = now
         clock.events += 1
         clock.history = (clock.history << 7) ^ (clock.history >> 57) ^ now ^ slot
         _dispatch(world, slot & KIND_MASK, slot >> KIND_BITS, now)
-        remove_top(world)
+        end_first(world)
         if clock.reported >= 0:
             return COMPLETED
     clock.now = max(clock.now, until)

@@ -30,11 +30,26 @@ FLOWS_MAX: Final = 2**20
 PACKETS_MAX: Final = 2**20
 """Most packets under way at once."""
 EVENTS_MAX: Final = 2**21
+LANES: Final = 31
+"""Lanes of events (``events``): a prime, so that leads spread over them."""
 ROUTES_MAX: Final = 2**23
 """Entries of the table of routes."""
 
 NEVER: Final = 2**62
 """A time that does not come."""
+
+LINE: Final = 64
+"""Bytes of a cache line. Tables start at one, and records that each event reads fill whole ones."""
+
+
+def _in_lines(fields: list[tuple[str, str]]) -> np.dtype[np.void]:
+    """A record of ``fields``, filled up to whole cache lines.
+
+    By a field: for padding without a name NumPy describes the world by a text of ten million characters.
+    """
+    rest = -np.dtype(fields, align=True).itemsize % LINE
+    return np.dtype([*fields, ("filler", "u1", (rest,))] if rest else fields, align=True)
+
 
 # What a packet is.
 DATA: Final = 0
@@ -73,12 +88,15 @@ DCQCN: Final = 1
 HPCC: Final = 2
 SWIFT: Final = 3
 
-CLOCK: Final = np.dtype(
+CLOCK: Final = _in_lines(
     [
         ("now", "i8"),
         ("links", "i8"),  # links that there are
         ("order", "i8"),  # number of the next event: breaks ties, first come first served
-        ("pending", "i8"),  # events in the heap
+        ("pending", "i8"),  # events to come
+        ("heap", "i8"),  # ... those in the heap
+        ("events_free", "i8"),  # records of waiting events: first that was used and is free again
+        ("events_made", "i8"),  # ... that were ever used
         ("vacancy", "i8"),  # 1 while the event at the top of the heap is the one being handled
         ("free", "i8"),  # first packet that was used and is free again
         ("made", "i8"),  # packets that were ever used
@@ -96,7 +114,7 @@ CLOCK: Final = np.dtype(
 )
 """The one record of what belongs to no link, flow or packet."""
 
-PACKET: Final = np.dtype(
+PACKET: Final = _in_lines(
     [
         ("next", "i4"),  # next packet of the same list
         ("flow", "i4"),
@@ -115,10 +133,9 @@ PACKET: Final = np.dtype(
         ("arrival", "i8"),  # when it reaches the end of the link that it is on
         ("sent", "i8"),  # when its data left the sender, for Swift
     ],
-    align=True,
 )
 
-LINK: Final = np.dtype(
+LINK: Final = _in_lines(
     [
         # What nearly every event reads stands together in front.
         ("free", "i8"),  # when the last packet that began is out: the next may begin
@@ -138,12 +155,10 @@ LINK: Final = np.dtype(
         ("queued", "i8"),  # bytes in all queues
         ("mark_min", "i8"),  # ECN: bytes left in the queue below which no packet is marked
         ("sent_bytes", "i8"),
-        ("sent_packets", "i8"),
         ("loss", "f8"),  # probability that a packet is lost
         ("threshold_share", "f8"),  # PFC at its target: share of the free pool for a priority
         ("headroom", "i8"),  # ... bytes that may come after a pause
         ("service", "i8"),  # time of its live SERVICE event, or -1
-        ("queued_max", "i8"),
         ("mark_max", "i8"),  # ECN: bytes above which each packet is marked
         ("mark_share", "f8"),  # probability of a mark at mark_max
         ("rate", "i8"),
@@ -156,7 +171,6 @@ LINK: Final = np.dtype(
         ("paused_since", "i8"),
         ("paused_time", "i8"),
     ],
-    align=True,
 )
 
 QUEUE: Final = np.dtype([("head", "i4"), ("tail", "i4"), ("bytes", "i8")])
@@ -186,10 +200,9 @@ NIC: Final = np.dtype(
     ]
 )
 
-FLOW: Final = np.dtype(
+FLOW: Final = _in_lines(
     [
-        # What it is.
-        ("length", "i8"),
+        # What its NIC looks at when it chooses the next flow.
         ("nic", "i4"),
         ("ring", "i4"),  # next flow of the same NIC
         ("route", "i4"),  # position of its first data link in the table of routes
@@ -198,23 +211,25 @@ FLOW: Final = np.dtype(
         ("cut_armed", "u1"),
         ("timeout_armed", "u1"),
         ("active", "u1"),
-        ("window", "i8"),  # bytes in flight at line rate; 0: no limit
-        # Sender.
-        ("start", "i8"),
-        ("finish", "i8"),  # or -1
         ("next", "i8"),  # next byte to send
-        ("highest", "i8"),  # first byte never sent
         ("acked", "i8"),  # first byte that is not acknowledged
         ("limit", "i8"),  # end of the segment: bytes from here on are not sent
         ("allowed", "i8"),  # window at the present rate
         ("ready", "i8"),  # pacing: earliest time of the next packet
+        # What else each packet changes.
         ("gap", "i8"),  # pacing: time between full packets at the present rate
+        ("highest", "i8"),  # first byte never sent
         ("deadline", "i8"),  # retransmission time-out
-        # Receiver.
-        ("expected", "i8"),
-        ("nack_sequence", "i8"),  # what the last NACK asked for
-        ("nack_until", "i8"),  # time before which the same NACK is not repeated
-        ("cnp_until", "i8"),  # time before which no further CNP is sent
+        ("sent_packets", "i8"),
+        ("length", "i8"),
+        ("expected", "i8"),  # receiver: next byte
+        ("cnp_until", "i8"),  # ... time before which no further CNP is sent
+        ("marks", "i8"),  # ... marked packets that came
+        ("nack_sequence", "i8"),  # ... what the last NACK asked for
+        ("nack_until", "i8"),  # ... time before which the same NACK is not repeated
+        ("start", "i8"),
+        ("finish", "i8"),  # or -1
+        ("window", "i8"),  # bytes in flight at line rate; 0: no limit
         # Rates.
         ("line", "f8"),
         ("rate", "f8"),
@@ -243,19 +258,37 @@ FLOW: Final = np.dtype(
         ("decreased", "i8"),  # Swift: when the window was last cut
         ("base_rtt", "i8"),
         # What happened.
-        ("marks", "i8"),
         ("retransmits", "i8"),
         ("nacks", "i8"),
         ("timeouts", "i8"),
-        ("sent_packets", "i8"),
     ],
-    align=True,
 )
+
+LANE: Final = np.dtype(
+    [
+        ("lead", "i8"),  # how far ahead its events were scheduled
+        ("busy", "i4"),  # 1: the first of them is in the heap
+        ("head", "i4"),  # those that wait: first and last
+        ("tail", "i4"),
+        ("filler", "i4"),
+    ]
+)
+"""Events that come in the order in which they were scheduled."""
+
+EVENT: Final = np.dtype(
+    [
+        ("when", "i8"),
+        ("what", "i8"),  # order, lane, index and kind in one number (``events``)
+        ("next", "i4"),  # next event of the lane
+        ("filler", "i4", (3,)),
+    ]
+)
+"""An event that waits in a lane."""
 
 INT: Final = np.dtype([("time", "i8"), ("sent", "i8"), ("queued", "i8"), ("link", "i8")])
 """What a switch wrote into a packet, and what a flow saw last of each hop (HPCC)."""
 
-RULES: Final = np.dtype(
+RULES: Final = _in_lines(
     [
         ("margin", "i8"),  # most packets and events that the handling of one event may add
         ("tick", "i8"),  # durations are cut to multiples of this: 1 ps, or 1000 as ns-3 does
@@ -321,10 +354,11 @@ WORLD: Final = np.dtype(
         ("seen", INT, (FLOWS_MAX * INT_HOPS,)),  # what flow f saw last
         ("routes", "i4", (ROUTES_MAX,)),  # link numbers of all routes, one after the other, each ended by -1
         ("egress", "i4", (LINKS_MAX,)),  # egress links of all switches, switch by switch
+        ("lanes", LANE, (LANES + 1,)),  # number 0 is none
+        ("events", EVENT, (EVENTS_MAX,)),  # those that wait in lanes
         ("when", "i8", (EVENTS_MAX,)),  # event heap: times
-        ("what", "i8", (EVENTS_MAX,)),  # event heap: order, index and kind in one number (``events``)
-    ],
-    align=True,
+        ("what", "i8", (EVENTS_MAX,)),  # event heap: order, lane, index and kind in one number
+    ]
 )
 """Everything that a simulation knows."""
 
@@ -334,5 +368,7 @@ World = np.record
 
 def empty_world() -> World:
     """A world of zeros."""
-    world: World = np.zeros(1, WORLD).view(np.recarray)[0]
+    room = np.zeros(WORLD.itemsize + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    world: World = room[start : start + WORLD.itemsize].view(WORLD).view(np.recarray)[0]
     return world

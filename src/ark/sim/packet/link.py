@@ -98,7 +98,6 @@ def transmit(world: World, link: int, packet: int, start: int) -> None:
             if world.rules.control == HPCC:
                 _write_telemetry(world, link, packet, start)
     line.sent_bytes += entry.length
-    line.sent_packets += 1
 
 
 @kernel
@@ -234,7 +233,6 @@ def _append(world: World, link: int, packet: int, now: int) -> None:
     packets[packet].next = -1
     entry.bytes += packets[packet].length
     line.queued += packets[packet].length
-    line.queued_max = max(line.queued_max, line.queued)
 
 
 @kernel

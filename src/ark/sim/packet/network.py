@@ -90,6 +90,8 @@ def build_world(network: Network, settings: PacketSettings, *, seed: int) -> Wor
     clock = world.clock
     clock.links = len(network.rate_bps)
     clock.free = -1
+    clock.events_free = -1
+    world.lanes["head"] = -1
     clock.reported = -1
     clock.patience = settings.stall_ns * PS_PER_NS
     clock.random = np.random.default_rng([seed, RANDOM_STREAM]).integers(1, 2**63, dtype=np.uint64)
