@@ -42,13 +42,27 @@ ANNOUNCEMENT: Final = (
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of arrays and numbers: compiled, cached, without the global lock while it runs."""
+    return _compiled(function, inlined=False)
+
+
+def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function that each event calls: as ``kernel``, and compiled into its callers.
+
+    Numba's calls hand over results and errors by memory, which costs more than what a small function does.
+    """
+    return _compiled(function, inlined=True)
+
+
+def _compiled(function: Callable[P, R], *, inlined: bool) -> Callable[P, R]:
     folder = _cache_folder(Path(function.__code__.co_filename).parent)
     _announcer.watch(function.__module__)
     before = _settings["CACHE_DIR"]
     # Numba settles the place of the cache while it decorates, so the setting is ours for that long only.
     _settings["CACHE_DIR"] = str(folder or "")
     try:
-        compiled: Callable[P, R] = numba.njit(cache=folder is not None, nogil=True)(function)
+        compiled: Callable[P, R] = numba.njit(cache=folder is not None, nogil=True, forceinline=inlined)(
+            function
+        )
     finally:
         _settings["CACHE_DIR"] = before
     return compiled

@@ -16,7 +16,7 @@ heap instead of two.
 
 from typing import Final
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.layout import LANES, World
 
 KIND_BITS: Final = 3
@@ -30,7 +30,7 @@ LANE_MASK: Final = LANES
 NO_LANE: Final = 0
 
 
-@kernel
+@kernel_part
 def schedule(world: World, time: int, kind: int, index: int) -> None:
     """Let ``kind`` happen to ``index`` at ``time``."""
     clock = world.clock
@@ -55,7 +55,7 @@ def schedule(world: World, time: int, kind: int, index: int) -> None:
         _rise(world, clock.heap - 1, time, word)
 
 
-@kernel
+@kernel_part
 def begin_first(world: World) -> None:
     """The first event is about to be handled: the next of its lane takes its place."""
     clock = world.clock
@@ -74,7 +74,7 @@ def begin_first(world: World) -> None:
         clock.vacancy = 1
 
 
-@kernel
+@kernel_part
 def end_first(world: World) -> None:
     """The event was handled: take it out, if nothing has taken its place."""
     clock = world.clock
@@ -86,7 +86,7 @@ def end_first(world: World) -> None:
             _sink(world, last, world.when[last], world.what[last])
 
 
-@kernel
+@kernel_part
 def _wait(world: World, number: int, time: int, word: int) -> None:
     """Join a lane at its end."""
     clock = world.clock

@@ -6,7 +6,7 @@ goes back to the first byte that is not acknowledged. Beyond ns-3, a duplicate i
 flow whose ACKs stay away for ``timeout`` goes back as well, so that a lost tail or a lost ACK ends nothing.
 """
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.dcqcn import on_cnp
 from ark.sim.packet.events import schedule
 from ark.sim.packet.hpcc import on_telemetry
@@ -17,7 +17,7 @@ from ark.sim.packet.pool import give_back
 from ark.sim.packet.swift import on_delay, on_loss
 
 
-@kernel
+@kernel_part
 def on_data(world: World, packet: int, now: int) -> None:
     """Data has come to its receiver, which turns the packet round as an ACK or NACK, or drops it."""
     rules = world.rules
@@ -51,7 +51,7 @@ def on_data(world: World, packet: int, now: int) -> None:
     enqueue(world, world.routes[entry.hop], packet, now)
 
 
-@kernel
+@kernel_part
 def on_ack(world: World, packet: int, now: int) -> None:
     """An ACK or NACK has come to the sender."""
     entry = world.packets[packet]

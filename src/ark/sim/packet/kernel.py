@@ -1,6 +1,6 @@
 """The main loop: takes the next event and hands it to what it concerns."""
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.chance import draw
 from ark.sim.packet.dcqcn import on_increase_timer, on_look
 from ark.sim.packet.events import KIND_BITS, KIND_MASK, SLOT_MASK, begin_first, end_first, schedule
@@ -108,7 +108,7 @@ def settle(world: World, now: int) -> None:
         advance(world, link, now)
 
 
-@kernel
+@kernel_part
 def _dispatch(world: World, kind: int, index: int, now: int) -> None:
     if kind == ARRIVAL:
         _on_arrival(world, index, now)
@@ -124,7 +124,7 @@ def _dispatch(world: World, kind: int, index: int, now: int) -> None:
         on_timeout(world, index, now)
 
 
-@kernel
+@kernel_part
 def _on_arrival(world: World, link: int, now: int) -> None:
     """The first packet on the link has come to the far end."""
     line = world.links[link]

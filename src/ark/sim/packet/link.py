@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.chance import draw
 from ark.sim.packet.events import schedule
 from ark.sim.packet.layout import (
@@ -100,7 +100,7 @@ def transmit(world: World, link: int, packet: int, start: int) -> None:
     line.sent_bytes += entry.length
 
 
-@kernel
+@kernel_part
 def leave_buffer(world: World, link: int, packet: int, now: int) -> None:
     """The packet no longer takes room in the switch at the source of ``link``."""
     entry = world.packets[packet]
@@ -251,7 +251,7 @@ def _append_frame(world: World, link: int, kind: int, priority: int, now: int) -
     _append(world, link, packet, now)
 
 
-@kernel
+@kernel_part
 def _mark(world: World, link: int, packet: int) -> None:
     line = world.links[link]
     if line.queued <= line.mark_min:

@@ -5,7 +5,7 @@ Flows take turns packet by packet. One may send if it has bytes, its window has 
 paused and its pacing time has come.
 """
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.dcqcn import count_bytes
 from ark.sim.packet.events import schedule
 from ark.sim.packet.layout import DATA, DCQCN, NEVER, TIMEOUT, WAKE, World
@@ -75,7 +75,7 @@ def leave(world: World, nic: int, flow: int) -> None:
         port.last = before
 
 
-@kernel
+@kernel_part
 def _has_data(world: World, flow: int, paused: int) -> bool:
     """Whether only its pacing may keep the flow from sending."""
     sender = world.flows[flow]
@@ -83,7 +83,7 @@ def _has_data(world: World, flow: int, paused: int) -> bool:
     return bool(sender.next < sender.limit and has_room and not (paused >> sender.priority) & 1)
 
 
-@kernel
+@kernel_part
 def _choose(world: World, nic: int, now: int) -> int:
     """The flow whose turn it is, or -1."""
     port = world.nics[nic]
@@ -97,7 +97,7 @@ def _choose(world: World, nic: int, now: int) -> int:
             return -1
 
 
-@kernel
+@kernel_part
 def _next_ready(world: World, nic: int, soon: int) -> int:
     """Earliest pacing time of the flows that could send; the first that is ``soon`` will do."""
     port = world.nics[nic]
@@ -114,7 +114,7 @@ def _next_ready(world: World, nic: int, soon: int) -> int:
             return earliest
 
 
-@kernel
+@kernel_part
 def _wake_at(world: World, nic: int, time: int) -> None:
     port = world.nics[nic]
     if port.wake < 0 or port.wake > time:

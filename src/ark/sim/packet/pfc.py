@@ -11,7 +11,7 @@ Accounts are debited when a packet leaves its queue, which the kernel works out 
 ``switch`` brings all links of the switch up to date before it believes anything else.
 """
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.events import schedule
 from ark.sim.packet.layout import PRIORITIES, SERVICE, World
 
@@ -34,7 +34,7 @@ def credit(world: World, switch: int, account: int, size: int) -> None:
         pool.shared += min(size, beyond)
 
 
-@kernel
+@kernel_part
 def debit(world: World, switch: int, account: int, size: int) -> None:
     """Take ``size`` bytes off: from the headroom first, then from the pool, then from the reserve."""
     pool = world.switches[switch]
@@ -49,7 +49,7 @@ def debit(world: World, switch: int, account: int, size: int) -> None:
     entry.bytes -= size
 
 
-@kernel
+@kernel_part
 def release(world: World, switch: int, link: int, priority: int, size: int, now: int) -> None:
     """A packet that had come by ``link`` leaves its queue: debit it, and end the pause if there is room."""
     account = link * PRIORITIES + priority

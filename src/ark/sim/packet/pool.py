@@ -1,10 +1,10 @@
 """The packet pool: those that are free again are a list through their field ``next``."""
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel_part
 from ark.sim.packet.layout import World
 
 
-@kernel
+@kernel_part
 def take_packet(world: World) -> int:
     """Number of a packet that is nobody's; the main loop stops before there are too many."""
     clock = world.clock
@@ -18,7 +18,7 @@ def take_packet(world: World) -> int:
     return packet
 
 
-@kernel
+@kernel_part
 def give_back(world: World, packet: int) -> None:
     """The packet has arrived or is lost: let another use its record."""
     clock = world.clock

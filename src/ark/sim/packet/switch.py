@@ -1,12 +1,12 @@
 """A packet comes to a switch: it is let into the shared buffer or dropped, and joins its egress queue."""
 
-from ark.sim.compilation import kernel
+from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.layout import PRIORITIES, World
 from ark.sim.packet.link import advance, enqueue, lose
 from ark.sim.packet.pfc import credit, pause_if_over, threshold
 
 
-@kernel
+@kernel_part
 def on_switch(world: World, switch: int, link: int, packet: int, now: int) -> None:
     """``packet`` has come in by ``link``."""
     entry = world.packets[packet]
