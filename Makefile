@@ -6,7 +6,7 @@ UV := $(VENV)/bin/uv
 RUN := $(UV) run --no-sync
 PYTEST_WORKERS ?= auto
 
-.PHONY: help install lint types test demo docs clean
+.PHONY: help install lint types test test-long demo docs clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -27,6 +27,9 @@ types: install   ## Strict type check
 
 test: lint types  ## Lint, types and all tests
 	$(RUN) pytest -n $(PYTEST_WORKERS)
+
+test-long: install  ## 10,000 random fault schedules and a million fuzzed datagrams: about ten minutes of CPU time
+	ARK_SCHEDULES=10000 ARK_DATAGRAMS=1000000 $(RUN) pytest -n $(PYTEST_WORKERS) tests/cluster tests/control/test_fuzz.py
 
 demo: install    ## The paper's experiment and a Mooncake-like workload: result tables and reports in demo-out
 	$(RUN) ark reproduce --quick --out demo-out/paper

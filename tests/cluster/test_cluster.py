@@ -128,6 +128,18 @@ ALONE = small(
     transfers=EARLY,
 )
 
+RECALLED = small(
+    Fault("one-way", 402_139_725, FAULTY_NS, (1,)),
+    Fault("step", 88_343_297, 746_998_900, (1, 2), -5.0),
+    Fault("crash", 1_130_855_843, 1_350_445_066, (1, 2), 1.0),
+    Fault("replay", 1_101_094_483, FAULTY_NS, (1, 2)),
+    seed=665,
+    hosts=3,
+    spines=8,
+    open_membership=True,
+)
+"""Hosts that have lost their disk and the time hear what they said in a life of a greater epoch."""
+
 
 def does_nothing(*_: object) -> None:
     """In place of a method."""
@@ -150,10 +162,15 @@ def test_a_broken_rule_is_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(where, name, broken)
     schedules = [replace(schedule, seed=seed) for seed in range(4)]
     assert any(run(one) is not None for one in schedules)
+    assert any(run(one, check_every=32) is not None for one in schedules)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("schedule", [LATE, LOSSY, PARTED, ALONE], ids=["late", "lossy", "parted", "alone"])
+@pytest.mark.parametrize(
+    "schedule",
+    [LATE, LOSSY, PARTED, ALONE, RECALLED],
+    ids=["late", "lossy", "parted", "alone", "recalled"],
+)
 def test_the_unbroken_rules_hold_there(schedule: Schedule) -> None:
     failure = run(schedule)
     assert failure is None, str(failure)

@@ -22,6 +22,7 @@ from tests.control.rig import (
 from ark.control import peer as peer_module
 from ark.control import peer_rows, replica, wire
 from ark.control.epoch import EPOCH_MAX
+from ark.control.lease import LEASE_NS
 from ark.control.reports import Ignored, Trouble
 from ark.control.stream import OutStream
 from ark.control.wire import (
@@ -213,7 +214,7 @@ def test_jumps_are_limited_and_too_many_mean_that_somebody_lives_under_our_id() 
     tell(10**6, 3000)
     tell(10**6, 3001)
     assert state() == (last, True)
-    wires.wait(replica.CLONE_NS + 1)
+    wires.wait(replica.CLONE_LEASES * LEASE_NS + 1)
     assert state()[1] is False
 
 

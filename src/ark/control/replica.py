@@ -70,9 +70,9 @@ JUMP_NS: Final = NS_PER_S
 JUMPS_MAX: Final = 4
 """Jumps in a life that a bad disk and clock explain. More: somebody lives under our id."""
 
-CLONE_NS: Final = 30 * NS_PER_S
-"""How long a datagram with our id keeps us from steering: ten leases, so a live clone keeps us from it for
-good, and one recorded datagram does not."""
+CLONE_LEASES: Final = 10
+"""How many leases long a datagram with our id keeps us from steering: a live clone keeps us from it for good,
+one recorded datagram does not."""
 
 
 class ReplicaConfig(Struct, frozen=True, kw_only=True):
@@ -349,7 +349,7 @@ class Replica:
 
     def _see_clone(self, detail: str, now: int) -> None:
         self.counters.clones += 1
-        self._cloned_until = now + CLONE_NS
+        self._cloned_until = now + CLONE_LEASES * self.config.lease_ns
         self._reporter.report(Trouble.CLONE, self.config.host, detail, now)
 
     def _refuse_member(self, host: int, address: str, now: int) -> Ignored | None:

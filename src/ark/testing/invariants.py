@@ -14,6 +14,9 @@ from ark.control.rows import Row
 from ark.control.stream import InStream
 from ark.control.wire import Datagram, Drop, Put, direct
 
+Seen = tuple[int, int, int, int, int]
+"""What a stream was like when it was looked at: epoch, through, newest, given up, digest."""
+
 
 class Violation(AssertionError):  # noqa: N818 - it is what it is called
     """An invariant does not hold."""
@@ -76,36 +79,51 @@ class Judge:
             self._moved[key] = self._moved.get(key, 0) + 1
             ensure(self._moved[key] <= RACES_MAX, f"flow {decision.flow} moved {self._moved[key]} times")
 
-    def check_streams(self, controller: Controller, host: int | None = None) -> None:
-        """Every row that a replica holds was said by its owner, is not known to be over, and none is missing.
+    def check_streams(self, controller: Controller) -> None:
+        """Every row held was said by its owner and is not known to be over; none is missing."""
+        for peer in controller.replica.peers.values():
+            self.check_heard(controller, peer.host, {})
 
-        With ``host`` only what is held of that one is looked at.
-        """
+    def check_heard(self, controller: Controller, host: int, seen: dict[tuple[int, str], Seen]) -> None:
+        """The same, for what is held of one host; a stream that is as in ``seen`` is not looked at again."""
         own = direct(controller.replica.config.host)
-        peers = controller.replica.peers
-        for peer in peers.values() if host is None else [peers[host]] if host in peers else []:
-            for subject, stream in peer.streams.items():
-                if subject != own:
-                    log = self._logs.get((peer.host, peer.epoch, subject), Log())
-                    _check_stream(stream, log, f"stream {subject!r} of {peer.host:x}")
-
-    def check_table(self, controller: Controller) -> None:
-        """Every row of another host in the table is exactly what that host said, and its lease runs."""
-        replica = controller.replica
-        for row in controller.view.table:
-            if row.host == replica.config.host:
+        peer = controller.replica.peers.get(host)
+        if peer is None:
+            return
+        epoch = peer.epoch
+        for subject, stream in peer.streams.items():
+            if subject == own:
                 continue
-            peer = replica.peers.get(row.host)
-            ensure(peer is not None and peer.proven, f"a row of {row.host:x}, which has proven nothing")
-            ensure(replica.is_live(row.host), f"a row of {row.host:x}, whose lease is over")
-            ensure(
-                any(
-                    (row.host, row.epoch, subject) in self._logs
-                    and self._is_said(row, self._logs[row.host, row.epoch, subject])
-                    for subject in replica.config.listens
-                ),
-                f"{row} was never said by its owner",
-            )
+            now = (epoch, stream.through, stream.newest, stream.given_up, stream.digest)
+            if seen.get((host, subject)) != now:
+                log = self._logs.get((host, epoch, subject), Log())
+                _check_stream(stream, log, f"stream {subject!r} of {host:x}")
+                seen[host, subject] = now
+
+    def check_table(self, controller: Controller, said: dict[tuple[int, int], Row]) -> set[int]:
+        """Every row of another host in the table is exactly what that host said, and its lease runs.
+
+        ``said`` keeps the rows that have been looked at: a row never changes. Returns their hosts.
+        """
+        replica = controller.replica
+        own, hosts = replica.config.host, set()
+        for row in controller.view.table:
+            if row.host == own:
+                continue
+            hosts.add(row.host)
+            key = (row.host, row.flow)
+            if said.get(key) is not row:
+                logs = (self._logs.get((row.host, row.epoch, subject)) for subject in replica.config.listens)
+                ensure(
+                    any(log is not None and self._is_said(row, log) for log in logs),
+                    f"{row} was never said by its owner",
+                )
+                said[key] = row
+        for host in hosts:
+            peer = replica.peers.get(host)
+            ensure(peer is not None and peer.proven, f"a row of {host:x}, which has proven nothing")
+            ensure(replica.is_live(host), f"a row of {host:x}, whose lease is over")
+        return hosts
 
     @staticmethod
     def _is_said(row: Row, log: Log) -> bool:

@@ -25,10 +25,10 @@ class Failure:
         return f"seed {self.schedule.seed} fails with {kind}: {self.error}\nrun({self.schedule!r})"
 
 
-def run(schedule: Schedule) -> Failure | None:
-    """Run a schedule; how it failed, or None if every invariant held."""
+def run(schedule: Schedule, *, check_every: int = 1) -> Failure | None:
+    """Run a schedule; how it failed, or None if every invariant held. ``check_every`` as of ``Cluster``."""
     try:
-        Cluster(schedule).run()
+        Cluster(schedule, check_every=check_every).run()
     except Exception as error:  # noqa: BLE001 - whatever a controller raises is a failure to be shown
         return Failure(schedule, error)
     return None
