@@ -140,6 +140,17 @@ RECALLED = small(
 )
 """Hosts that have lost their disk and the time hear what they said in a life of a greater epoch."""
 
+BRIEFLY = small(
+    Fault("clone", 994_315_065, FAULTY_NS, (1, 2)),
+    Fault("replay", 577_594_251, FAULTY_NS, (0, 1)),
+    Fault("crash", 1_485_287_976, FAULTY_NS, (0, 1)),
+    seed=6658,
+    hosts=3,
+    leaves=3,
+    by_leaf=True,
+)
+"""Hosts are back before the timers of their former life would have rung."""
+
 
 def does_nothing(*_: object) -> None:
     """In place of a method."""
@@ -168,8 +179,8 @@ def test_a_broken_rule_is_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "schedule",
-    [LATE, LOSSY, PARTED, ALONE, RECALLED],
-    ids=["late", "lossy", "parted", "alone", "recalled"],
+    [LATE, LOSSY, PARTED, ALONE, RECALLED, BRIEFLY],
+    ids=["late", "lossy", "parted", "alone", "recalled", "briefly"],
 )
 def test_the_unbroken_rules_hold_there(schedule: Schedule) -> None:
     failure = run(schedule)

@@ -100,9 +100,9 @@ class Wires:
         return {row.flow for row in self.hosts[host].view.table if row.host == of}
 
 
-def acquainted(*hosts: int, **options: bool) -> Wires:
+def acquainted(*hosts: int, members: bool = True, policy: str = "ark") -> Wires:
     """Controllers that have heard and proven each other."""
-    wires = Wires({host: controller(host, members=options.get("members", True)) for host in hosts})
+    wires = Wires({host: controller(host, members=members, policy=policy) for host in hosts})
     wires.wait(1_000_000_000)
     return wires
 

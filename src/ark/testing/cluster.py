@@ -240,6 +240,7 @@ class Cluster:
         """Start a controller; clients that are still running register again (rule 15)."""
         machine.life += 1
         machine.booted_ns = self.now
+        machine.armed_ns = -1
         machine.fresh.clear()
         machine.seen.clear()
         machine.heard.clear()
