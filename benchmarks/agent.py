@@ -91,7 +91,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def run_agents(folder: Path, hosts: list[int], ready: Connection) -> None:
-    """Child process: real agents until it is killed."""
+    """Child process: real agents until it is killed. They take what CPU time the agent under test and its
+    client leave, since in a cluster they run on other machines."""
+    os.nice(10)
 
     async def work() -> None:
         for host in hosts:

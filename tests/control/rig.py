@@ -65,7 +65,10 @@ class Wires:
         return output
 
     def deliver(self) -> None:
-        """Deliver everything, and what follows from it."""
+        """Deliver everything that is due, and what follows from it."""
+        for host, one in self.hosts.items():
+            if one.next_deadline() <= self.now:
+                self.follow(host, one.tick(self.now, WALL_NS + self.now))
         while self.sent:
             source, send = self.sent.pop(0)
             for host in list(self.hosts):

@@ -44,6 +44,25 @@ def test_a_transfer_is_answered_announced_and_withdrawn() -> None:
     assert not wires.rows(B, A)
 
 
+def test_news_for_peers_wait_until_the_client_has_its_answer() -> None:
+    """Rule 19: nothing is sealed with an answer; it is due at once after it."""
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    now, wall_ns = wires.now, WALL_NS + wires.now
+    outputs = [
+        one.flow_arrived(now, wall_ns, 1, 0, 1, SIZE, ahead=True),
+        one.flow_started(now, wall_ns, 1),
+        one.segment_ended(now, wall_ns, 1, SIZE // 2),
+        one.flow_completed(now, wall_ns, 1),
+        one.flow_resumed(now, wall_ns, 2, 0, 1, SIZE, (3,)),
+    ]
+    assert [len(output.decisions) for output in outputs] == [1] * 5
+    assert not any(output.sends for output in outputs)
+    assert one.next_deadline() <= now
+    assert len(one.tick(now, wall_ns).sends) == 1
+    assert one.next_deadline() > now
+
+
 def test_choices_are_blind_until_half_of_the_peers_are_heard() -> None:
     wires = Wires({A: controller(A)})
     assert wires.arrive(A, 1).decisions[0].kind is Kind.BLIND
@@ -177,7 +196,7 @@ def test_a_decision_can_be_traced_to_the_datagram_that_caused_it() -> None:
         mine = one.flow_arrived(wires.now, WALL_NS + 9, flow, 0, 1, SIZE, ahead=True)
         if mine.decisions[0].paths == paths:
             break
-    for send in early.sends:
+    for send in other.tick(wires.now, WALL_NS).sends:
         wires.follow(A, one.message_received(wires.now, WALL_NS, send.data, ADDRESSES[B]))
     reasons = one.why(flow)
     assert reasons[0].outcome.name == "flow_arrived"

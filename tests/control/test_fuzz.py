@@ -224,6 +224,7 @@ def test_fuzzed_datagrams_change_only_the_rows_of_their_signer(policy: str) -> N
     for host in (A, C):
         for flow in range(3):
             wires.arrive(host, flow, size_bytes=10**6 * SIZE)
+        wires.follow(host, wires.hosts[host].tick(wires.now, WALL_NS + wires.now))
     recorded = deque((send.data for _, send in wires.sent), maxlen=100)
     wires.wait(2_000_000)
     del wires.hosts[B]

@@ -39,7 +39,6 @@ from ark.control.wire import (
     Numbered,
     Put,
     direct,
-    encode_message,
 )  # fmt: skip
 from ark.units import NS_PER_S
 
@@ -222,7 +221,7 @@ def test_a_row_counts_as_long_as_the_heartbeats_of_its_owner_count_it() -> None:
     """A row that its owner has no more is no leak here for long: the digest shows it."""
     wires = acquainted(A, B)
     stream = OutStream()
-    stream.put(PUT, encode_message(PUT))
+    stream.put(PUT)
 
     def beat(times: int) -> None:
         for _ in range(times):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ark.control import snapshot
 from ark.control.snapshot import Assembly, split
-from ark.control.stream import Held
 from ark.control.wire import (
     DATAGRAM_MAX,
     MISSING_MAX,
@@ -27,16 +26,16 @@ from ark.errors import LocalProtocolError
 KEY = Key(1, bytes(16))
 
 
-def held(flow: int, *, wide: bool = False) -> Held:
+def held(flow: int, *, wide: bool = False) -> Numbered:
     if wide:
         put = Put(
             2**62 + flow, 1, (65_535,) * 16, 65_535, 65_535, 2**50, 2**63 - 1, fallback=True, moves=65_535
         )
-        return Held(2**62, put, 0)
-    return Held(flow, Put(flow, 1, (2,), 0, 1, 100, 8, fallback=False, moves=0), 0)
+        return Numbered(2**62, put)
+    return Numbered(flow, Put(flow, 1, (2,), 0, 1, 100, 8, fallback=False, moves=0))
 
 
-def chunks_of(rows: list[Held], *, request: int = 5, seq: int = 2**62) -> list[Chunk]:
+def chunks_of(rows: list[Numbered], *, request: int = 5, seq: int = 2**62) -> list[Chunk]:
     """Cut, sent and read again."""
     chunks = []
     for part in split("x" * SUBJECT_MAX, request, seq, rows):
@@ -55,7 +54,7 @@ def test_chunks_fit_datagrams_and_give_the_rows_in_any_order(widths: list[bool],
     assembly = Assembly(5)
     complete = [assembly.add(chunk) for chunk in rng.sample(chunks, len(chunks))]
     assert complete[:-1] == [None] * (len(chunks) - 1)
-    assert complete[-1] == [Numbered(row.seq, row.put) for row in rows]
+    assert complete[-1] == rows
     assert assembly.missing() == ()
 
 

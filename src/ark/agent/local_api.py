@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from ark.agent.logs import log
 from ark.client.messages import VERSION, Hello, Refusal, Reply, Request, Welcome, frame, request_frames
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """An application has connected."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # uvloop's are of no common class
         self._transport = transport
         server = self._server
         if len(server.connections) >= CONNECTIONS_MAX:
@@ -65,9 +65,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Requests, or parts of them."""
         server = self._server
-        self._gathering = True
         try:
-            for request in self._frames.feed(data):
+            requests = self._frames.feed(data)
+            self._gathering = len(requests) > 1  # a lone one is answered before its news are sealed for peers
+            for request in requests:
                 server.requests += 1
                 if self.name:
                     server.service.request(self, request)

@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
+
+import msgspec
+from msgspec import Struct
 
 from ark.agent.directory import Directory, Pair
 from ark.agent.engine import Engine
@@ -47,8 +49,7 @@ DRY_RUN: Final = "dry run"
 TOO_SHORT: Final = "too short to be managed, or all is full"
 
 
-@dataclass(slots=True, eq=False)
-class Served:
+class Served(Struct, eq=False):
     """A transfer or a set of lanes of a client; ``flow`` is 0 unless the controller knows of it."""
 
     connection: Connection
@@ -61,7 +62,7 @@ class Served:
     lanes: tuple[Lane, ...] = ()
     waiting: bool = True
     released: bool = False
-    began_ns: int = field(default_factory=time.time_ns)
+    began_ns: int = msgspec.field(default_factory=time.time_ns)
 
 
 class Service:

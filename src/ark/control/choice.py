@@ -7,6 +7,7 @@ host and transfer: hosts that see nothing of each other then spread as ECMP woul
 first path.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,6 +32,31 @@ def mix(*numbers: int) -> int:
         state = (state ^ state >> 27) * 0x94D049BB133111EB & _WORD
         state ^= state >> 31
     return state
+
+
+def least_loaded_of(loads: LinkLoads, ways: PathSet, size_bytes: int, rotation: int) -> int:
+    """Position in ``ways.usable`` of the best path; as :func:`least_loaded`, faster where paths have two
+    links."""
+    if ways.ends is None:
+        return least_loaded(loads, ways.usable_links, size_bytes, rotation)
+    ups, downs = ways.ends
+    cost = loads.cost
+    pairs = [(up, down) if up > down else (down, up) for up, down in zip(ups(cost), downs(cost), strict=True)]
+    least = min(pairs)
+    if pairs.count(least) == 1:
+        return pairs.index(least)
+    sizes, rates = loads.size_bytes, loads.rates
+    best, lightest = [], (math.inf, math.inf)
+    for position, pair in enumerate(pairs):
+        if pair == least:
+            up, down = ways.usable_links[position]
+            first, second = (sizes[up] + size_bytes) / rates[up], (sizes[down] + size_bytes) / rates[down]
+            weight = (first, second) if first > second else (second, first)
+            if weight < lightest:
+                best, lightest = [position], weight
+            elif weight == lightest:
+                best.append(position)
+    return _rotated(best, rotation % len(pairs))
 
 
 def least_loaded(loads: LinkLoads, among: Sequence[tuple[int, ...]], size_bytes: int, rotation: int) -> int:
@@ -59,12 +85,12 @@ def least_loaded(loads: LinkLoads, among: Sequence[tuple[int, ...]], size_bytes:
                 for position in best
             ],
         )
-    if len(best) > 1:
-        count = len(among)
-        start = rotation % count
-        # Positions ascend, so the first at or after the start wins, or else the first of all.
-        return next((position for position in best if position >= start), best[0])
-    return best[0]
+    return _rotated(best, rotation % len(among))
+
+
+def _rotated(best: list[int], start: int) -> int:
+    """The first of some ascending positions at or after the start, or else the first of all."""
+    return next((position for position in best if position >= start), best[0])
 
 
 def _smallest(positions: list[int], loads: list[list[float]]) -> list[int]:
@@ -87,7 +113,7 @@ class LeastLoaded:
         """The least loaded paths for a new transfer, as many as it has stripes."""
         ways = self._paths.between(request.source, request.target)
         if self._stripes == 1:
-            position = least_loaded(self._loads, ways.usable_links, request.size_bytes, request.rotation)
+            position = least_loaded_of(self._loads, ways, request.size_bytes, request.rotation)
             return Pick((ways.usable[position],), fallback=False)
         return Pick(self._striped(ways, request), fallback=False)
 

@@ -7,9 +7,9 @@ class.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ark.control.clock import HybridClock
@@ -34,19 +34,18 @@ what a host may announce). Full: the oldest is forgotten, and its end is then th
 transfer."""
 
 
-@dataclass(slots=True)
-class Output:
+class Output(Struct, gc=False):
     """What the shell must do, in this order."""
 
     cause: int
     """Id of the input."""
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[Decision] = []
     """Answers for clients (assign, start, move): pass them on first, nothing of the rest may delay them."""
     epoch: int | None = None
     """Write it down before anything is sent."""
-    sends: list[Send] = field(default_factory=list)
+    sends: list[Send] = []
     """Datagrams for the network."""
-    reports: list[Report] = field(default_factory=list)
+    reports: list[Report] = []
     """For the log and for people."""
 
 
@@ -70,7 +69,8 @@ class Controller:
     """Decides for the transfers that one host sends, and keeps in touch with its peers.
 
     Every input takes ``now`` (monotonic ns, for timers and leases) and ``wall_ns`` (for stamps only), and has
-    an id, its cause, that all its consequences carry.
+    an id, its cause, that all its consequences carry. What a client does is answered and noted, and nothing
+    more: what peers are told of it is due at once, by ``tick``, so that it can't delay the answer.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Controller:
                 now, stamp, flow, source, target, size_bytes, spread=spread, ahead=ahead, cause=output.cause
             )
             self._follow(output, decision, now)
-        return self._settle(output, now, wall_ns)
+        return output
 
     def flow_resumed(
         self,
@@ -186,9 +186,9 @@ class Controller:
                 now, stamp, flow, source, target, size_bytes, paths, cause=output.cause
             )
             self._follow(output, decision, now)
-        return self._settle(output, now, wall_ns)
+        return output
 
-    def flow_started(self, now: int, wall_ns: int, flow: int) -> Output:
+    def flow_started(self, now: int, wall_ns: int, flow: int) -> Output:  # noqa: ARG002 - an input's form
         """A transfer that was reserved ahead begins.
 
         Raises
@@ -201,7 +201,7 @@ class Controller:
             self._leave_alone(output, flow, Event.STARTED, now)
         else:
             self._follow(output, self.decider.flow_started(now, flow, cause=output.cause), now)
-        return self._settle(output, now, wall_ns)
+        return output
 
     def segment_ended(self, now: int, wall_ns: int, flow: int, bytes_left: int) -> Output:
         """A segment of a transfer has been sent: what is left is announced, and it may move.
@@ -218,9 +218,9 @@ class Controller:
             stamp = self.clock.stamp(wall_ns)
             decision = self.decider.segment_ended(now, stamp, flow, bytes_left, cause=output.cause)
             self._follow(output, decision, now)
-        return self._settle(output, now, wall_ns)
+        return output
 
-    def flow_completed(self, now: int, wall_ns: int, flow: int) -> Output:
+    def flow_completed(self, now: int, wall_ns: int, flow: int) -> Output:  # noqa: ARG002 - an input's form
         """A transfer is over, or was given up.
 
         Raises
@@ -234,7 +234,7 @@ class Controller:
             self._leave_alone(output, flow, Event.RELEASED, now)
         else:
             self._follow(output, self.decider.flow_completed(now, flow, cause=output.cause), now)
-        return self._settle(output, now, wall_ns)
+        return output
 
     def message_received(self, now: int, wall_ns: int, data: bytes, address: str) -> Output:
         """A datagram came from ``address``; whatever is wrong with it is counted, never raised."""

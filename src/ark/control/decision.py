@@ -95,8 +95,7 @@ class Counters:
     completed: int = 0
 
 
-@dataclass(slots=True)
-class Transfer:
+class Transfer(Struct):
     """One of our own transfers; ``row`` is None while it is unmanaged."""
 
     flow: int

@@ -3,11 +3,15 @@
 ``ark.fabric.Fabric`` is a :class:`Geometry`. NIC links are no part of it: no choice of path avoids them.
 """
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from functools import cached_property
-from typing import Protocol
+from operator import itemgetter
+from typing import Any, Protocol
 
 from ark.control.rows import Row
+
+Values = Callable[[Sequence[Any]], tuple[Any, ...]]
+"""Takes the values of some links out of a list by link."""
 
 
 class Geometry(Protocol):
@@ -43,9 +47,12 @@ class PathSet:
         The usable numbers as set bits.
     managed
         Whether there is anything to choose: at least two usable paths over fabric links.
+    ends
+        Where every path has two links, as in a leaf-spine fabric: functions that take the values of the first
+        links, and of the second links, of the usable paths out of a list by link. None elsewhere.
     """
 
-    __slots__ = ("__dict__", "links", "managed", "mask", "usable", "usable_links")
+    __slots__ = ("__dict__", "ends", "links", "managed", "mask", "usable", "usable_links")
 
     def __init__(self, links: tuple[tuple[int, ...], ...], usable: Sequence[int]) -> None:
         self.links = links
@@ -53,6 +60,10 @@ class PathSet:
         self.usable_links = tuple(links[number] for number in self.usable)
         self.mask = sum(1 << number for number in self.usable)
         self.managed = len(self.usable) > 1 and all(self.usable_links)
+        self.ends: tuple[Values, Values] | None = None
+        if len(self.usable) > 1 and all(len(path) == 2 for path in self.usable_links):
+            first, second = zip(*self.usable_links, strict=True)
+            self.ends = itemgetter(*first), itemgetter(*second)
 
     @cached_property
     def link_sets(self) -> tuple[frozenset[int], ...]:

@@ -99,7 +99,7 @@ class Outbox:
             raise LocalProtocolError(f"{ROWS_MAX} transfers at once are all that a host may announce")
         part = encode_message(put)
         self._make_room(subject, batch, len(part), now)
-        batch.stream.put(put, part)
+        batch.stream.put(put)
         self._append(subject, batch, part, now)
 
     def drop(self, subject: str, flow: int, now: int) -> None:

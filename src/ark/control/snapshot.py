@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from ark.control.stream import Held
 from ark.control.wire import (
     CHUNK_OVERHEAD,
     CHUNKS_MAX,
@@ -18,14 +17,13 @@ from ark.control.wire import (
     Numbered,
     encode_chunk,
     encode_message,
-    encode_numbered,
 )
 from ark.errors import LocalProtocolError
 
 _ROWS_ROOM: Final = ROOM - CHUNK_OVERHEAD
 
 
-def split(subject: str, request: int, seq: int, rows: Iterable[Held]) -> list[bytes]:
+def split(subject: str, request: int, seq: int, rows: Iterable[Numbered]) -> list[bytes]:
     """The encoded chunk messages of a snapshot; one without rows if there are none.
 
     Raises
@@ -35,8 +33,8 @@ def split(subject: str, request: int, seq: int, rows: Iterable[Held]) -> list[by
     """
     groups: list[list[bytes]] = [[]]
     room = _ROWS_ROOM
-    for held in rows:
-        row = encode_numbered(held.seq, encode_message(held.put))
+    for numbered in rows:
+        row = encode_message(numbered)
         if len(row) > room:
             groups.append([])
             room = _ROWS_ROOM

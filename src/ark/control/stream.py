@@ -46,29 +46,46 @@ def mark(seq: int, part: bytes) -> int:
 
 
 class OutStream:
-    """The sender's side: numbers what it says and keeps what a snapshot would hold."""
+    """The sender's side: numbers what it says and keeps what a snapshot would hold.
 
-    __slots__ = ("digest", "number", "rows", "seq")
+    A row enters the digest when that is next asked for, with a heartbeat: most are over before.
+    """
+
+    __slots__ = ("_digest", "_marks", "_unmarked", "number", "rows", "seq")
 
     def __init__(self) -> None:
         self.seq = 0
         self.number = 0
-        self.digest = 0
-        self.rows: dict[int, Held] = {}
+        self.rows: dict[int, Numbered] = {}
+        self._digest = 0
+        self._marks: dict[int, int] = {}
+        self._unmarked: set[int] = set()
 
-    def put(self, put: Put, part: bytes) -> int:
-        """Hold the row, which is ``part`` when encoded, and return the seq of this PUT."""
+    @property
+    def digest(self) -> int:
+        """XOR of the marks of all rows."""
+        for flow in self._unmarked:
+            row = self.rows[flow]
+            self._marks[flow] = new = mark(row.seq, encode_message(row.put))
+            self._digest ^= new
+        self._unmarked.clear()
+        return self._digest
+
+    def put(self, put: Put) -> int:
+        """Hold the row and return the seq of this PUT."""
         self.seq += 1
-        held = Held(self.seq, put, mark(self.seq, part))
-        before = self.rows.get(put.flow)
-        self.digest ^= held.mark ^ (0 if before is None else before.mark)
-        self.rows[put.flow] = held
+        flow = put.flow
+        self._unmark(flow)
+        self.rows[flow] = Numbered(self.seq, put)
+        self._unmarked.add(flow)
         return self.seq
 
     def drop(self, flow: int) -> int:
         """Let go of the row and return the seq of this DROP."""
         self.seq += 1
-        self.digest ^= self.rows.pop(flow).mark
+        del self.rows[flow]
+        self._unmark(flow)
+        self._unmarked.discard(flow)
         return self.seq
 
     def next_number(self) -> int:
@@ -77,9 +94,20 @@ class OutStream:
         return self.number
 
     def check(self) -> None:
-        """Assert that the digest is that of the rows and that no row is ahead of its stream."""
-        assert self.digest == _digest(self.rows)
-        assert all(held.seq <= self.seq and flow == held.put.flow for flow, held in self.rows.items())
+        """Assert that what is in the digest are marks of rows, and that no row is ahead of its stream."""
+        digest = 0
+        for flow, known in self._marks.items():
+            row = self.rows[flow]
+            assert known == mark(row.seq, encode_message(row.put))
+            digest ^= known
+        assert digest == self._digest
+        assert self._marks.keys() | self._unmarked == self.rows.keys()
+        assert len(self._marks) + len(self._unmarked) == len(self.rows)
+        assert all(row.seq <= self.seq and flow == row.put.flow for flow, row in self.rows.items())
+
+    def _unmark(self, flow: int) -> None:
+        if flow in self._marks:
+            self._digest ^= self._marks.pop(flow)
 
 
 class ReplayWindow:
