@@ -1,0 +1,183 @@
+"""TCP connections whose source port is one of a list: those whose hash leads over the chosen path.
+
+Binding to a port of one's own choice meets whatever else has that port, in one of three ways:
+
+- Another program's socket holds it: ``bind`` says ``EADDRINUSE``, and the next port of the list is tried.
+- A connection of the same two ports and addresses is open, or was closed by us within the last minute
+  (``TIME_WAIT``): ``connect`` says ``EADDRNOTAVAIL``, and the next port is tried.
+- A connection of ours from that port leads to another target, or is in ``TIME_WAIT`` towards one: no
+  conflict. ``SO_REUSEADDR`` makes it none. ``SO_REUSEPORT`` is not set: it would let others share the port.
+
+When none is free, the connection is made from any port: a transfer without a preference is better than none;
+``source_port`` tells. A program that makes a connection for each transfer runs out of the 16 ports of a path
+after 16 transfers a minute to one peer; keep connections, as ``ark.integrations.tcp_lanes`` does.
+"""
+
+import asyncio
+import errno
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ark.errors import LocalProtocolError
+
+IP_BIND_ADDRESS_NO_PORT: Final = 24
+"""Socket option: ``bind`` leaves the port to ``connect``. Source: Linux, include/uapi/linux/in.h."""
+
+IP_LOCAL_PORT_RANGE: Final = 51
+"""Socket option of Linux 6.3 and later: the ports from which the kernel takes one. Source: the same file."""
+
+_TAKEN: Final = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL})
+
+
+class _Attempt(NamedTuple):
+    """A socket that is ready to connect; ``last`` if it may take any port."""
+
+    socket: socket.socket
+    last: bool
+
+
+def connect(
+    target: tuple[str, int],
+    *,
+    source: str = "",
+    ports: Sequence[int],
+    timeout_s: float | None = None,
+) -> socket.socket:
+    """A connection from the first free port of ``ports``; from any port where none is free.
+
+    Parameters
+    ----------
+    target
+        Name or address, and port.
+    source
+        The address to send from, for which the ports were chosen; "" leaves it to the kernel.
+    ports
+        Source ports, best first.
+    timeout_s
+        How long the other side may take to accept; by default as long as the kernel waits.
+
+    Raises
+    ------
+    OSError
+        If the target can't be reached, or ``source`` is no address of this host.
+    """
+    family, *_, where = socket.getaddrinfo(*target, _family(source), socket.SOCK_STREAM)[0]
+    for attempt in _attempts(family, source, ports):
+        made = attempt.socket
+        made.settimeout(timeout_s)
+        try:
+            made.connect(where)
+        except OSError as error:
+            made.close()
+            if attempt.last or error.errno not in _TAKEN:
+                raise
+        except BaseException:
+            made.close()
+            raise
+        else:
+            made.settimeout(None)
+            return made
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def connect_async(target: tuple[str, int], *, source: str = "", ports: Sequence[int]) -> socket.socket:
+    """``connect`` for asyncio: a non-blocking socket, as ``asyncio.open_connection(sock=…)`` takes it."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(*target, family=_family(source), type=socket.SOCK_STREAM)
+    family, *_, where = found[0]
+    for attempt in _attempts(family, source, ports):
+        made = attempt.socket
+        made.setblocking(False)
+        try:
+            await loop.sock_connect(made, where)
+        except OSError as error:
+            made.close()
+            if attempt.last or error.errno not in _TAKEN:
+                raise
+        except BaseException:
+            made.close()
+            raise
+        else:
+            return made
+    raise AssertionError("the last attempt returns or raises")
+
+
+def connect_within(
+    target: tuple[str, int], *, source: str = "", ports: range, timeout_s: float | None = None
+) -> socket.socket:
+    """A connection from a port that the kernel takes out of a range; else as ``connect``.
+
+    The kernel also takes ports from which other programs have connections to other targets, which ``bind``
+    would refuse. It looks only inside of ``net.ipv4.ip_local_port_range``, and ignores a range that lies
+    outside; before Linux 6.3 the ports are tried one by one.
+
+    Raises
+    ------
+    LocalProtocolError
+        If ``ports`` is empty or has gaps.
+    OSError
+        As of ``connect``.
+    """
+    if not ports or ports.step != 1 or ports[0] < 1:
+        raise LocalProtocolError(f"ports {ports}: give a range of ports from 1 up, without gaps")
+    family, *_, where = socket.getaddrinfo(*target, _family(source), socket.SOCK_STREAM)[0]
+    made = _bound(family, source, 0)
+    try:
+        made.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE, struct.pack("=HH", ports[0], ports[-1]))
+        made.settimeout(timeout_s)
+        made.connect(where)
+        made.settimeout(None)
+    except OSError as error:
+        made.close()
+        if error.errno not in _TAKEN | {errno.ENOPROTOOPT}:
+            raise
+        return connect(target, source=source, ports=ports, timeout_s=timeout_s)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def source_port(connection: socket.socket) -> int:
+    """The port that a connection is sent from."""
+    return int(connection.getsockname()[1])
+
+
+def _attempts(family: socket.AddressFamily, source: str, ports: Sequence[int]) -> Iterator[_Attempt]:
+    """Sockets bound to one port after the other, as far as these are free, and one that is bound to none."""
+    for port in ports:
+        try:
+            yield _Attempt(_bound(family, source, port), last=False)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    yield _Attempt(_bound(family, source, 0), last=True)
+
+
+def _bound(family: socket.AddressFamily, source: str, port: int) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if port:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        else:
+            made.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        if source or port:
+            made.bind(_own(family, source, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _own(family: socket.AddressFamily, source: str, port: int) -> tuple[object, ...]:
+    flags = socket.AI_PASSIVE | socket.AI_NUMERICHOST
+    return socket.getaddrinfo(source or None, port, family, socket.SOCK_STREAM, 0, flags)[0][4]
+
+
+def _family(source: str) -> socket.AddressFamily:
+    """That of the source, as far as one is given."""
+    if not source:
+        return socket.AF_UNSPEC
+    return socket.AF_INET6 if ":" in source else socket.AF_INET
