@@ -7,6 +7,7 @@ import msgspec
 
 from ark.agent.config import load_config
 from ark.agent.schema import AgentFile
+from ark.discover import write_learned
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,6 +22,7 @@ def test_the_example_is_a_configuration(folder: Path) -> None:
     defaults = load_config(path)
     for name in ("peers", "bind", "group", "policy", "lease_ns", "receive_buffer_bytes", "socket", "metrics"):
         assert getattr(config, name) == getattr(defaults, name), name
+    (folder / "paths.json").write_text(write_learned([], "fabric"))
     path.write_text(
         re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE).replace('"inference"', '"root"')
     )

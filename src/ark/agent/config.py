@@ -11,13 +11,15 @@ import msgspec
 
 from ark.agent.addresses import PORT, SocketAddress, format_address, parse_address
 from ark.agent.key_file import load_keys
+from ark.agent.learned_paths import load_paths
+from ark.agent.ports import Way
 from ark.agent.schema import AgentFile, PolicyTable
 from ark.agent.text_file import read_text
 from ark.control.lease import HEARTBEAT_NS
 from ark.control.policy import Policy
 from ark.control.wire import Keys
 from ark.errors import ConfigError, Fault
-from ark.fabric import Fabric, load_fabric
+from ark.fabric import Fabric, PathMap, load_fabric
 from ark.fabric.fault_list import FaultList
 from ark.fabric.parts import Host
 from ark.fabric.table_reader import read_table
@@ -40,6 +42,8 @@ class AgentConfig:
     ----------
     host, fabric
         Who we are, and where.
+    learned
+        Path maps that replace those of the fabric's hash.
     peers
         Control address of each other host.
     bind
@@ -55,6 +59,7 @@ class AgentConfig:
     fabric: Fabric
     keys: Keys
     state: Path
+    learned: Mapping[Way, PathMap]
     dry_run: bool
     record: Path | None
     transport: Literal["udp", "multicast"]
@@ -160,6 +165,7 @@ class _Reader:
         host = None if fabric is None else self._host(file, fabric)
         if fabric is None or host is None:
             return None
+        learned = {} if file.paths is None else self._learned(file.paths, fabric)
         bind = self._bind(file, host)
         peers = self._peers(file, fabric, host, bind)
         policy = self._policy(file.policy, fabric, host)
@@ -174,6 +180,7 @@ class _Reader:
             fabric=fabric,
             keys=keys,
             state=self._file(file.state),
+            learned=learned,
             dry_run=file.dry_run,
             record=None if file.record is None else self._file(file.record),
             transport=file.control.transport,
@@ -211,6 +218,13 @@ class _Reader:
         except ConfigError as error:
             self.take(error)
             return None
+
+    def _learned(self, name: str, fabric: Fabric) -> dict[Way, PathMap]:
+        try:
+            return load_paths(self._file(name), fabric)
+        except ConfigError as error:
+            self.take(error)
+            return {}
 
     def _host(self, file: AgentFile, fabric: Fabric) -> Host | None:
         name = socket.gethostname() if file.host is None else file.host

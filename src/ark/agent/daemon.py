@@ -70,7 +70,7 @@ class Agent:
             peers_expected=len(config.peers),
         )
         self.engine = Engine(self.controller, self.transport, decided=self._decided, store=self._store)
-        self.book = PortBook(config.fabric)
+        self.book = PortBook(config.fabric, config.learned)
         self.directory = Directory(config.fabric, config.host)
         self.record = None if config.record is None else Record(config.record)
         self.service = Service(

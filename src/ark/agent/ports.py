@@ -1,7 +1,8 @@
 """Source ports for paths: path maps made in a thread of their own, and which of their ports are in use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ark.client.messages import Lane
@@ -69,10 +70,17 @@ class Ports:
 
 
 class PortBook:
-    """The ports of every way in use, made by a thread so that nobody else waits."""
+    """The ports of every way in use, made by a thread so that nobody else waits.
 
-    def __init__(self, fabric: Fabric) -> None:
+    Parameters
+    ----------
+    learned
+        Maps that were learned on the live fabric, for ways on which its hash is not known.
+    """
+
+    def __init__(self, fabric: Fabric, learned: Mapping[Way, PathMap] = MappingProxyType({})) -> None:
         self._fabric = fabric
+        self._learned = learned
         self._ways: dict[Way, Ports] = {}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="ark-path-maps")
         self.made = 0
@@ -106,6 +114,9 @@ class PortBook:
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def _map(self, way: Way) -> PathMap:
+        learned = self._learned.get(way)
+        if learned is not None:
+            return learned
         nics = self._fabric.nics
         return path_map(
             self._fabric, nics[way.source], nics[way.target], dport=way.dport, proto=way.proto, ports=SPORTS

@@ -76,6 +76,12 @@ class AgentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     state: Annotated[Text, Meta(description="File that keeps the epoch over restarts.")] = (
         "/var/lib/ark/epoch"
     )
+    paths: Annotated[
+        Text | None,
+        Meta(
+            description="Learned source ports (ark discover --out), in place of those of the fabric's hash."
+        ),
+    ] = None
     dry_run: Annotated[bool, Meta(description="Decide and report, steer nothing.")] = False
     record: Annotated[Text | None, Meta(description="CSV file to which finished transfers are written.")] = (
         None
