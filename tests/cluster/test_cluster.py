@@ -7,8 +7,10 @@ from random import Random
 import pytest
 
 from ark.control.controller import Controller
+from ark.control.decider import Decider
 from ark.control.decision import Kind
 from ark.control.lease import Leases
+from ark.control.paper import FirstFree
 from ark.control.peer import Peer
 from ark.control.replica import Replica
 from ark.control.stream import InStream
@@ -52,6 +54,11 @@ def test_random_schedules_hold_every_kind_of_fault_and_setting() -> None:
     settings = Counter((one.policy, one.open_membership, one.by_leaf) for one in schedules)
     assert len(settings) == 6
     assert min(settings.values()) >= 8
+    lasting = [
+        sum(one.start_ns + one.segments[-1] > 5 * NS_PER_S for one in schedule.transfers)
+        for schedule in schedules
+    ]
+    assert sum(count > 1 for count in lasting) > len(schedules) // 2
 
 
 @pytest.mark.slow
@@ -151,6 +158,16 @@ BRIEFLY = small(
 )
 """Hosts are back before the timers of their former life would have rung."""
 
+RACING = small(
+    transfers=tuple(
+        replace(one, start_ns=NS_PER_S // 2 + one.start_ns % 1000)
+        for one in transfers(3, lasts_ns=20 * NS_PER_S)
+    ),
+    policy="paper",
+    spines=8,
+)
+"""Hosts that pick the same paths at the same moment."""
+
 
 def does_nothing(*_: object) -> None:
     """In place of a method."""
@@ -162,6 +179,8 @@ BROKEN: dict[str, tuple[type, str, object, Schedule]] = {
     "leases never end": (Leases, "expired", lambda *_: [], PARTED),
     "snapshots are never asked for": (Replica, "_want", does_nothing, LOSSY),
     "recordings are believed": (Replica, "_meet", _believe, ALONE),
+    "a loser that sends keeps its claim": (FirstFree, "yields", False, RACING),
+    "races are not looked for": (Decider, "losers", lambda *_: [], RACING),
     "rows are not announced": (Controller, "_announce", does_nothing, LOSSY),
 }
 
@@ -179,8 +198,8 @@ def test_a_broken_rule_is_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "schedule",
-    [LATE, LOSSY, PARTED, ALONE, RECALLED, BRIEFLY],
-    ids=["late", "lossy", "parted", "alone", "recalled", "briefly"],
+    [LATE, LOSSY, PARTED, ALONE, RECALLED, BRIEFLY, RACING],
+    ids=["late", "lossy", "parted", "alone", "recalled", "briefly", "racing"],
 )
 def test_the_unbroken_rules_hold_there(schedule: Schedule) -> None:
     failure = run(schedule)

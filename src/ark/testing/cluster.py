@@ -408,8 +408,8 @@ class Cluster:
         self._follow(machine, output, heard=heard)
 
     def _tick(self, machine: Machine, life: int) -> None:
-        if machine.controller is None or machine.life != life:
-            return
+        if machine.controller is None or machine.life != life or machine.armed_ns != self.now:
+            return  # a timer that was cancelled
         machine.armed_ns = -1
         machine.ticks = machine.ticks + 1 if machine.ticked_ns == self.now else 0
         machine.ticked_ns = self.now

@@ -122,7 +122,8 @@ def random_schedule(seed: int) -> Schedule:
 def _transfer(rng: Random, hosts: int, leaves: int) -> Transfer:
     host = rng.randrange(hosts)
     target = (host % leaves + rng.randint(1, leaves - 1)) % leaves
-    lasts_ns = rng.choice((5, 50, 500, 1500)) * rng.randrange(1, 1_000_000)
+    # A third of them last beyond all faults, so that there is something to agree about.
+    lasts_ns = rng.choice((5, 50, 500, 1500, 20_000, 20_000)) * rng.randrange(1, 1_000_000)
     ends = sorted({1 + rng.randrange(lasts_ns) for _ in range(rng.randint(0, 3))} | {lasts_ns})
     # Half of them arrive with others, closer together than the network is fast: these race.
     together_ns = rng.randrange(BURSTS) * (FAULTY_NS // BURSTS) + rng.randrange(BURST_NS)
