@@ -73,6 +73,8 @@ class Clos:
         self._oif: dict[int, int] = {}
         self._back: dict[int, int] = {}
         self._link_addresses: dict[int, str] = {}
+        self.route_metrics: dict[str, int] = {}
+        """Metrics of the hosts' routes, such as ``initcwnd``; used from the next ``apply`` on."""
 
     def namespace(self, node: str) -> str:
         """The namespace of a NIC or switch."""
@@ -81,6 +83,14 @@ class Clos:
     def interface(self, link: int) -> str:
         """The interface, in the namespace of the link's source, over which a link leaves."""
         return self._interfaces[link]
+
+    def routes(self, node: str) -> "IPRoute":
+        """The connection to the kernel in the namespace of a node."""
+        return self._routes[node]
+
+    def interface_index(self, link: int) -> int:
+        """The number of the interface over which a link leaves, in the namespace of the link's source."""
+        return self._oif[link]
 
     @contextmanager
     def inside(self, node: str) -> Iterator[None]:
@@ -95,16 +105,20 @@ class Clos:
 
     def write_sysctl(self, node: str, **values: int) -> None:
         """Set numbers under net in the namespace of a node; two underscores stand for a slash."""
+        for name, value in values.items():
+            self.write_text(node, name.replace("__", "/"), str(value))
+
+    def write_text(self, node: str, name: str, value: str) -> None:
+        """Set one entry under net, such as ``ipv4/tcp_congestion_control``, in the namespace of a node."""
+        path = Path("/proc/sys/net", name)
         with self.inside(node):
-            for name, value in values.items():
-                path = Path("/proc/sys/net", name.replace("__", "/"))
-                try:
-                    path.write_text(f"{value}\n", "ascii")
-                except OSError as error:
-                    raise LabError(
-                        f"{node}: cannot set {path} to {value}: {error.strerror}; "
-                        "the lab needs root and Linux 6.11 or later"
-                    ) from None
+            try:
+                path.write_text(f"{value}\n", "ascii")
+            except OSError as error:
+                raise LabError(
+                    f"{node}: cannot set {path} to {value}: {error.strerror}; "
+                    "the lab needs root and Linux 6.11 or later"
+                ) from None
 
     def as_running(self) -> Fabric:
         """The fabric with the hash seeds that the kernel has now: the exact model of what runs."""
@@ -191,6 +205,7 @@ class Clos:
                 oif=self._oif[out],
                 family=self._family,
                 flags=["onlink"],
+                **({"metrics": self.route_metrics} if self.route_metrics else {}),
             )
 
     @property
@@ -283,7 +298,7 @@ def sysctls(switch: Switch) -> dict[str, int]:
 
 
 @contextmanager
-def clos(fabric: Fabric, *, prefix: str | None = None) -> Iterator[Clos]:
+def clos(fabric: Fabric, *, prefix: str | None = None, directory: Path | None = None) -> Iterator[Clos]:
     """Build a fabric, and remove it at the end of the block, also after Ctrl-C, an exception or SIGKILL.
 
     Parameters
@@ -293,6 +308,8 @@ def clos(fabric: Fabric, *, prefix: str | None = None) -> Iterator[Clos]:
     prefix
         What the names of all namespaces start with; by default ``ark-``, the number of this process
         and a count.
+    directory
+        A directory that is removed at the end too.
 
     Raises
     ------
@@ -302,8 +319,8 @@ def clos(fabric: Fabric, *, prefix: str | None = None) -> Iterator[Clos]:
         If the lab cannot build such a fabric.
     """
     made = Clos(fabric, prefix or f"ark-{os.getpid()}-{next(_built)}")
-    _refuse_without_rights()
-    sweeper = sweep.started(f"{made.prefix}-")
+    require_rights()
+    sweeper = sweep.started(f"{made.prefix}-", directory)
     try:
         try:
             made.build()
@@ -319,7 +336,14 @@ def clos(fabric: Fabric, *, prefix: str | None = None) -> Iterator[Clos]:
             sweeper.communicate()
 
 
-def _refuse_without_rights() -> None:
+def require_rights() -> None:
+    """Refuse to go on without root or pyroute2.
+
+    Raises
+    ------
+    LabError
+        Which of them is missing, and what to do.
+    """
     if os.geteuid() != 0:
         raise LabError("network namespaces need root; run it as: sudo ark …")
     try:

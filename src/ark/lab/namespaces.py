@@ -2,8 +2,9 @@
 
 import ctypes
 import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,30 @@ def remove_with(prefix: str) -> list[str]:
 
         for name in found:
             netns.remove(name)
+    return found
+
+
+def processes_with(prefix: str) -> list[int]:
+    """The processes that live in a namespace whose name starts with ``prefix``; never the caller."""
+    inodes = set()
+    for name in names_with(prefix):
+        with suppress(FileNotFoundError):
+            inodes.add((DIRECTORY / name).stat().st_ino)
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):  # it has ended meanwhile
+                if (entry / "ns/net").stat().st_ino in inodes:
+                    found.append(int(entry.name))
+    return found
+
+
+def end_with(prefix: str) -> list[int]:
+    """Kill the processes that live in namespaces with a prefix, and say which they were."""
+    found = processes_with(prefix)
+    for process in found:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
     return found
 
 
