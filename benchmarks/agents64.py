@@ -62,6 +62,14 @@ class Lossy:
         """Pass on."""
         self.inner.set_peers(peers)
 
+    def listen(self, subject: str) -> None:
+        """Pass on."""
+        self.inner.listen(subject)
+
+    async def wait_closed(self) -> None:
+        """Pass on."""
+        await self.inner.wait_closed()
+
     def drops(self) -> int:
         """Pass on."""
         return self.inner.drops()

@@ -67,6 +67,12 @@ class LossyTransport:
     def set_peers(self, peers: Mapping[int, SocketAddress]) -> None:
         self.inner.set_peers(peers)
 
+    def listen(self, subject: str) -> None:
+        self.inner.listen(subject)
+
+    async def wait_closed(self) -> None:
+        await self.inner.wait_closed()
+
     def drops(self) -> int:
         return self.inner.drops()
 

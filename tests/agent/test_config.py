@@ -56,7 +56,7 @@ def test_all_faults_of_all_files_come_at_once(folder: Path) -> None:
         'agent.toml: control.lease: "1" has no unit; write "1us"',
         (
             'agent.toml: control.transport: "udq" is not allowed; '
-            'allowed are multicast, udp; did you mean "udp"?'
+            'allowed are multicast, nats, udp; did you mean "udp"?'
         ),
         "cluster.key:1: has a secret that is not hexadecimal; make one by: openssl rand -hex 32",
         'agent.toml: metrics.listen: "localhost" is no address; write it like "10.0.0.1:7471"',
@@ -165,3 +165,52 @@ def test_a_port_may_have_a_default(text: str) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="write it like"):
         parse_address(text)
+
+
+PLAIN = 'host = "h0"\nfabric = "fabric.toml"\nkey_file = "cluster.key"\n'
+NATS = f'{PLAIN}[control]\ntransport = "nats"\n[control.nats]\n'
+
+
+def test_nats_needs_servers_and_takes_a_password_from_a_file_of_its_own(folder: Path) -> None:
+    (folder / "password").write_text("secret\n")
+    (folder / "password").chmod(0o600)
+    nats = load_config(
+        write(
+            folder,
+            f'{NATS}servers = ["nats://10.0.0.9:4222", "tls://n2"]\nprefix = "blue"\nuser = "h0"\n'
+            'password_file = "password"\nca_file = "ca.pem"\n',
+        )
+    ).nats
+    assert (nats.servers, nats.prefix) == (("nats://10.0.0.9:4222", "tls://n2"), "blue")
+    assert (nats.user, nats.password, nats.ca_file) == ("h0", "secret", folder / "ca.pem")
+
+
+def test_what_is_wrong_about_nats_is_said_where_it_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "password").write_text("secret\n")
+    (folder / "password").chmod(0o644)
+    broken = (
+        'servers = ["nats://u:p@n1", "http://n2", "nats://n3:99999"]\nprefix = "a.b"\nuser = "h0"\n'
+        'password_file = "password"\n'
+    )
+    monkeypatch.setattr("ark.agent.config.find_spec", lambda _: None)
+    assert faults(write(folder, NATS + broken)) == [
+        "agent.toml: control.transport: \"nats\" needs a package; run: pip install 'ark-kv[nats]'",
+        'agent.toml: control.nats.prefix: "a.b" is no word of letters, digits and hyphens',
+        *(
+            f'agent.toml: control.nats.servers[{place}]: "{server}" is no server; '
+            'write it like "nats://10.0.0.1:4222" or "tls://…"'
+            for place, server in enumerate(("nats://u:p@n1", "http://n2", "nats://n3:99999"))
+        ),
+        "password: can be read by every user of this machine; run: chmod o-rw",
+    ]
+    monkeypatch.undo()
+    assert faults(write(folder, f'{NATS}servers = []\nuser = "h0"\n')) == [
+        "agent.toml: control.nats.servers: is empty; write at least one server",
+        "agent.toml: control.nats: user and password_file belong together; give both or none",
+    ]
+    assert faults(write(folder, f'{NATS}user = "h0"\npassword_file = "none"\n')) == [
+        "none: can't be read as a password: No such file or directory"
+    ]
+    load_config(write(folder, NATS.replace('transport = "nats"', "") + broken))

@@ -37,4 +37,9 @@ def test_the_example_shows_every_key() -> None:
         assert re.search(rf"^(# )?\[?{field.name}\b", text, re.MULTILINE), field.name
         if isinstance(field.default, msgspec.Struct):
             for inner in msgspec.structs.fields(type(field.default)):
-                assert re.search(rf"^(# )?{inner.name} = ", text, re.MULTILINE), inner.name
+                key = (
+                    rf"\[{field.name}\.{inner.name}\]"
+                    if isinstance(inner.default, msgspec.Struct)
+                    else f"{inner.name} = "
+                )
+                assert re.search(rf"^(# )?{key}", text, re.MULTILINE), inner.name

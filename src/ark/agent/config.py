@@ -2,16 +2,20 @@
 
 import grp
 import socket
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ark.agent.addresses import PORT, SocketAddress, format_address, parse_address
 from ark.agent.key_file import load_keys
 from ark.agent.learned_paths import load_paths
+from ark.agent.nats_transport import NatsSettings
 from ark.agent.ports import Way
 from ark.agent.schema import AgentFile, PolicyTable
 from ark.agent.text_file import read_text
@@ -62,7 +66,8 @@ class AgentConfig:
     learned: Mapping[Way, PathMap]
     dry_run: bool
     record: Path | None
-    transport: Literal["udp", "multicast"]
+    transport: Literal["udp", "multicast", "nats"]
+    nats: NatsSettings
     bind: SocketAddress
     group: SocketAddress
     peers: Mapping[str, SocketAddress]
@@ -83,7 +88,7 @@ class AgentConfig:
         if self.transport == "udp" and len(self.peers) > UNICAST_PEERS_MAX:
             found.append(
                 f"{len(self.peers)} peers: unicast is meant for up to {UNICAST_PEERS_MAX}; "
-                'set control.transport = "multicast"'
+                'set control.transport = "multicast" or "nats"'
             )
         if self.dry_run:
             found.append("dry run: transfers are decided and announced, none is steered")
@@ -162,6 +167,7 @@ class _Reader:
                 f"least {LEASE_BEATS_MIN} heartbeats, and a heartbeat at least 1ms",
             )
         group = self._address("control.group", file.control.group, None)
+        nats = self._nats(file)
         host = None if fabric is None else self._host(file, fabric)
         if fabric is None or host is None:
             return None
@@ -184,6 +190,7 @@ class _Reader:
             dry_run=file.dry_run,
             record=None if file.record is None else self._file(file.record),
             transport=file.control.transport,
+            nats=nats,
             bind=bind,
             group=group,
             peers=peers,
@@ -303,6 +310,42 @@ class _Reader:
             self._fault(where, str(error))
             return None
 
+    def _nats(self, file: AgentFile) -> NatsSettings:
+        """What the transport needs; its parts are looked at only where it is used."""
+        table = file.control.nats
+        used = file.control.transport == "nats"
+        if used and find_spec("nats") is None:
+            self._fault("control.transport", "\"nats\" needs a package; run: pip install 'ark-kv[nats]'")
+        if used and not table.servers:
+            self._fault("control.nats.servers", "is empty; write at least one server")
+        if used and not (table.prefix.isascii() and table.prefix.replace("-", "").isalnum()):
+            self._fault(
+                "control.nats.prefix", f"{quoted(table.prefix)} is no word of letters, digits and hyphens"
+            )
+        for place, server in enumerate(table.servers):
+            if used and not _is_server(server):
+                self._fault(
+                    f"control.nats.servers[{place}]",
+                    f'{quoted(server)} is no server; write it like "nats://10.0.0.1:4222" or "tls://…"',
+                )
+        password = None
+        if used and (table.user is None) != (table.password_file is None):
+            self._fault("control.nats", "user and password_file belong together; give both or none")
+        elif used and table.password_file is not None:
+            password = self._password(self._file(table.password_file))
+        ca_file = None if table.ca_file is None else self._file(table.ca_file)
+        return NatsSettings(table.servers, table.prefix, table.user, password, ca_file)
+
+    def _password(self, path: Path) -> str | None:
+        try:
+            text = read_text(path, "a password")
+        except ConfigError as error:
+            self.take(error)
+            return None
+        if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
+            self.faults.append(Fault(str(path), "can be read by every user of this machine; run: chmod o-rw"))
+        return text.strip()
+
     def _metrics(self, text: str | None) -> SocketAddress | None:
         return None if text is None else self._address("metrics.listen", text, None)
 
@@ -314,3 +357,13 @@ class _Reader:
         except KeyError:
             self._fault("api.group", f"{quoted(name)} is no group of this machine; run: groupadd")
             return None
+
+
+def _is_server(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        return False
+    plain = url.path in {"", "/"} and not url.query and url.username is None
+    return url.scheme in {"nats", "tls"} and bool(url.hostname) and port != 0 and plain

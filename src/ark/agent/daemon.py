@@ -21,6 +21,7 @@ from ark.agent.epoch_file import read_epoch, write_epoch
 from ark.agent.local_api import LocalServer
 from ark.agent.logs import LOGGER, log
 from ark.agent.multicast import MulticastTransport
+from ark.agent.nats_transport import NatsTransport
 from ark.agent.ports import PortBook, Way, default_way
 from ark.agent.record import Record
 from ark.agent.service import Served, Service
@@ -31,12 +32,16 @@ from ark.control.controller import Controller
 from ark.control.decision import Decision
 from ark.control.epoch import first_epoch
 from ark.control.replica import ReplicaConfig
-from ark.control.wire import host_id
+from ark.control.wire import ALL, down, host_id, up
 from ark.errors import ArkError
 from ark.fabric import PathMap
 
 WARM_WAYS_MAX: Final = 1024
 """Path maps to peers made at the start, so that not even the first transfer waits for one."""
+
+LEAVES_HEARD: Final = 64
+"""On NATS, leaves up to which a host hears what is sent to each of them from its start; beyond, from its own
+first transfer there."""
 
 RELOADABLE: Final = frozenset({"peers", "keys", "dry_run", "log_level"})
 """What a reload changes; the rest needs a restart, and is said so."""
@@ -67,18 +72,19 @@ class Agent:
             epoch,
             randomness=SystemRandom(),
             now=self.started_ns,
-            peers_expected=len(config.peers),
         )
         self.engine = Engine(self.controller, self.transport, decided=self._decided, store=self._store)
         self.book = PortBook(config.fabric, config.learned)
         self.directory = Directory(config.fabric, config.host)
         self.record = None if config.record is None else Record(config.record)
+        self._heeded: set[int] = set()
         self.service = Service(
             self.engine,
             self.directory,
             self.book,
             report=lambda question, argument: table(self, question, argument),
             finished=self._finished,
+            heed=self._heed,
             dry_run=config.dry_run,
         )
         self.server = LocalServer(config.socket, config.socket_gid, self.service, self._welcome)
@@ -104,6 +110,7 @@ class Agent:
             await self.server.start()
         except BaseException:
             self.transport.close()
+            await self.transport.wait_closed()
             self.book.close()
             raise
         self.engine.start()
@@ -128,6 +135,7 @@ class Agent:
         self.service.stopping = True
         await self.server.stop()
         self.engine.stop()
+        await self.transport.wait_closed()
         self.book.close()
         if self.record is not None:
             self.record.close()
@@ -164,10 +172,22 @@ class Agent:
         addresses = {host_id(name): address for name, address in peers.items()}
         self.transport.set_peers(addresses)
         replica = self.controller.replica
-        bound = {host: format_address(address) for host, address in addresses.items()}
+        by_leaf = self.config.transport == "nats"
+        bound = {
+            host: f"{host:016x}" if by_leaf else format_address(address)
+            for host, address in addresses.items()
+        }
         replica.config = msgspec.structs.replace(replica.config, peers=bound)
-        self.controller.peers_expected = len(bound)
-        self.controller.decider.peers_changed(replica.heard, len(bound))
+        expected = _neighbours(self.config, peers) if by_leaf else len(bound)
+        self.controller.peers_expected = expected
+        self.controller.decider.peers_changed(replica.heard, expected)
+
+    def _heed(self, target: int) -> None:
+        """A transfer goes to this attachment: hear what others send there."""
+        if self.config.transport == "nats" and target not in self._heeded:
+            self._heeded.add(target)
+            self.controller.replica.listen(down(target))
+            self.transport.listen(down(target))
 
     def _decided(self, decisions: Sequence[Decision], now: int) -> None:
         self.service.decided(decisions, now)
@@ -223,21 +243,49 @@ class Agent:
 
 
 def _transport(config: AgentConfig) -> Transport:
+    if config.transport == "nats":
+        return NatsTransport(config.nats, host_id(config.host.name), _listens(config))
     if config.transport == "multicast":
         return MulticastTransport(config.bind, config.group, receive_buffer_bytes=config.receive_buffer_bytes)
     return UdpTransport(config.bind, receive_buffer_bytes=config.receive_buffer_bytes)
 
 
 def _replica_config(config: AgentConfig, address: str) -> ReplicaConfig:
+    by_leaf = config.transport == "nats"
     return ReplicaConfig(
         host=host_id(config.host.name),
         address=address,
         fabric=config.fabric.digest(),
         keys=config.keys,
         peers={},
+        leaves=by_leaf,
+        home=_home(config) if by_leaf else (ALL,),
+        listens=_listens(config) if by_leaf else frozenset((ALL,)),
         lease_ns=config.lease_ns,
         heartbeat_ns=config.heartbeat_ns,
         batch_ns=config.batch_ns,
+    )
+
+
+def _home(config: AgentConfig) -> tuple[str, ...]:
+    """The subjects of the links from our own leaves up."""
+    return tuple(up(leaf) for leaf in sorted({nic.attachment for nic in config.host.nics}))
+
+
+def _listens(config: AgentConfig) -> frozenset[str]:
+    """What is heard from the start: who else sends from our leaves, and to all leaves if those are few."""
+    leaves = len(config.fabric.attachments)
+    downs = map(down, range(leaves if leaves <= LEAVES_HEARD else 0))
+    return frozenset((*_home(config), *downs))
+
+
+def _neighbours(config: AgentConfig, peers: Collection[str]) -> int:
+    """How many peers send from our leaves: these we must hear to know the load of our uplinks."""
+    ours = {nic.attachment for nic in config.host.nics}
+    return sum(
+        not ours.isdisjoint(nic.attachment for nic in host.nics)
+        for host in config.fabric.hosts
+        if host.name in peers
     )
 
 

@@ -13,11 +13,26 @@ Time = Annotated[str, Meta(extra={UNIT: "time"})]
 Text = Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
+class NatsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The messaging system, for ``transport = "nats"``."""
+
+    servers: Annotated[tuple[Text, ...], Meta(description="URLs, nats:// or tls://.")] = (
+        "nats://127.0.0.1:4222",
+    )
+    prefix: Annotated[Text, Meta(description="First part of all subjects, one a cluster.")] = "ark"
+    user: Annotated[Text | None, Meta(description="User of this host, with permissions of its own.")] = None
+    password_file: Annotated[Text | None, Meta(description="Its password, readable by the agent only.")] = (
+        None
+    )
+    ca_file: Annotated[Text | None, Meta(description="Certificates that servers are checked with.")] = None
+
+
 class ControlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How agents talk with each other."""
 
     transport: Annotated[
-        Literal["udp", "multicast"], Meta(description="UDP to each peer, or to a multicast group.")
+        Literal["udp", "multicast", "nats"],
+        Meta(description="UDP to each peer, or to a multicast group, or subjects of a NATS cluster."),
     ] = "udp"
     bind: Annotated[
         Text | None,
@@ -28,6 +43,7 @@ class ControlTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     heartbeat: Annotated[Time, Meta(description="Time between two heartbeats.")] = "250ms"
     batch: Annotated[Time, Meta(description="Longest wait of a row for others in its datagram.")] = "1ms"
     receive_buffer: Annotated[Text, Meta(description="Receive buffer of the control socket.")] = "4 MiB"
+    nats: NatsTable = NatsTable()
 
 
 class PolicyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -74,6 +74,8 @@ class Service:
         Makes the table that a status request asks for.
     finished
         Takes each transfer that is over, for the record.
+    heed
+        Told of each attachment that a transfer goes to, before its path is chosen.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class Service:
         *,
         report: Callable[[str, int], dict[str, object]],
         finished: Callable[[Served], None],
+        heed: Callable[[int], None],
         dry_run: bool,
     ) -> None:
         self.dry_run = dry_run
@@ -103,6 +106,7 @@ class Service:
         self._book = book
         self._report = report
         self._finished = finished
+        self._heed = heed
         self._held: dict[Connection, dict[int, Served]] = {}
         self._flows = count(1)
         self._leaving: deque[Served] = deque()
@@ -206,6 +210,7 @@ class Service:
         self.transfers[served.flow] = served
         source, target = served.pair.source.attachment, served.pair.target.attachment
         controller = self._engine.controller
+        self._heed(target)
         try:
             if isinstance(request, Acquire):
                 self._engine.feed(

@@ -61,11 +61,17 @@ class Transport(Protocol):
     def set_peers(self, peers: Mapping[int, SocketAddress]) -> None:
         """Who is meant by a datagram for everybody, from now on."""
 
+    def listen(self, subject: str) -> None:
+        """Hear one more subject, where a network has subjects."""
+
     def drops(self) -> int:
-        """Datagrams that the kernel dropped because our receive buffer was full."""
+        """Datagrams that were dropped because we were too slow: our receive buffer was full."""
 
     def close(self) -> None:
         """Stop, and free the address."""
+
+    async def wait_closed(self) -> None:
+        """Return once nothing of it is left in the event loop."""
 
 
 class UdpTransport:
@@ -127,6 +133,9 @@ class UdpTransport:
             self._draining = True
             self._loop.call_soon(self._drain)
 
+    def listen(self, subject: str) -> None:
+        """Nothing to do: what peers send comes here whatever it is about."""
+
     def drops(self) -> int:
         """As the kernel counts them for our socket."""
         return kernel_drops(self._socket)
@@ -137,6 +146,9 @@ class UdpTransport:
             self._loop.remove_reader(self._socket)
         self._queue.clear()
         self._socket.close()
+
+    async def wait_closed(self) -> None:
+        """Nothing is left after ``close``."""
 
     def _put(self, data: bytes, addresses: Iterable[SocketAddress]) -> None:
         for address in addresses:

@@ -11,6 +11,7 @@ from ark.agent.addresses import format_address
 from ark.agent.config import AgentConfig, load_config
 from ark.agent.run import serve
 from ark.cli.output import note, print_json
+from ark.control.wire import host_id
 from ark.errors import ConfigError
 from ark.units import format_rate, format_time
 
@@ -53,7 +54,8 @@ def _facts(found: AgentConfig) -> dict[str, object]:
     return {
         "host": found.host.name,
         "fabric": f"{found.fabric.name} ({found.fabric.digest().hex()})",
-        "address": format_address(found.bind),
+        "id": f"{host_id(found.host.name):016x}",
+        "address": " ".join(found.nats.servers) if found.transport == "nats" else format_address(found.bind),
         "transport": found.transport,
         "peers": len(found.peers),
         "line_rate": format_rate(policy.line_rate_bps),

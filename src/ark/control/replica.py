@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ark.control.clock import HybridClock
 from ark.control.epoch import EPOCH_MAX, jump_over
@@ -204,6 +205,10 @@ class Replica:
         """Use other keys from now on: one step of a rotation."""
         self.keys = keys
         self.outbox.key = keys.signing
+
+    def listen(self, subject: str) -> None:
+        """Hear one more subject from now on."""
+        self.config = replace(self.config, listens=self.config.listens | {subject})
 
     def announce(self, row: Row, now: int) -> None:
         """Tell the others of a row of ours, new or changed."""
