@@ -13,7 +13,7 @@ help:            ## Show this list
 
 install: $(VENV)/.installed  ## Make .venv with all locked versions
 
-$(VENV)/.installed: pyproject.toml uv.lock install.sh
+$(VENV)/.installed: pyproject.toml uv.lock install.sh hatch_build.py $(wildcard src/ark/integrations/preload/*.[chmp]*)
 	@PYTHON=$(PYTHON) VENV=$(VENV) sh install.sh
 	@touch $@
 

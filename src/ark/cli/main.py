@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "discover": "Learn on the live fabric which source ports lead to which path.",
     "fabric": "Check a fabric file, show what it means, or print its schema.",
     "agent": "Run this host's agent, or check its configuration.",
+    "run": "Start a program unchanged, with its connections steered.",
     "status": "Show what this host's agent knows: peers, transfers, reservations, links.",
     "top": "Show switches, links and transfers of this host's agent live.",
 }
