@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "path": "Predict, pick and map the paths that source ports lead to.",
     "discover": "Learn on the live fabric which source ports lead to which path.",
     "fabric": "Check a fabric file, show what it means, or print its schema.",
+    "lab": "Build a real fabric out of network namespaces, with real agents, and measure in it.",
     "agent": "Run this host's agent, or check its configuration.",
     "run": "Start a program unchanged, with its connections steered.",
     "status": "Show what this host's agent knows: peers, transfers, reservations, links.",

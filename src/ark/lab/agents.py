@@ -67,14 +67,16 @@ class Agents:
         return self._directory / f"{host}.log"
 
     def start(self, policy: PolicyName, hosts: Iterable[str] | None = None) -> None:
-        """Start agents with one policy; ``wait`` says when they are ready."""
+        """Configure all agents with one policy, and start those of ``hosts``; ``wait`` says when they are
+        ready."""
         self._began = time.monotonic()
-        for host in self.hosts if hosts is None else hosts:
+        for host in self.hosts:
             self.configuration(host).write_text(self._configuration(host, policy), "utf-8")
+        for host in self.hosts if hosts is None else hosts:
             self._start(host)
 
     def restart(self, host: str) -> None:
-        """Start the agent of a host once more, as it was configured."""
+        """Start the agent of a host, as it was configured."""
         self._began = time.monotonic()
         self._start(host)
 

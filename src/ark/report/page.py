@@ -49,6 +49,8 @@ class Story:
     remarks: Sequence[str] = ()
     """What else a reader must know before using a number."""
 
+    repeatable: str = "The same versions and seeds give the same numbers."
+
     twin: Runs | None = None
     """The same traffic at flow level, where the runs are at packet level: the page compares them."""
 
@@ -94,6 +96,7 @@ def page(runs: Runs, story: Story, figures: Sequence[Shown]) -> str:
         paper_machine=paper.MACHINE,
         machine="" if story.table1 is None else story.table1.machine,
         command=story.command,
+        repeatable=story.repeatable,
         config=json.dumps(story.config, indent=2, ensure_ascii=False, default=str),
         version=__version__,
     )

@@ -36,7 +36,8 @@ def spines_figure(runs: Runs, point: Point) -> Figure:
             image = _draw_panel(axes, runs.series[scheme, point], top, end_s)
             axes.set_title(look(scheme).label)
             axes.set_title(_peaks(runs, scheme, point), loc="right", fontsize=8, fontweight="normal", pad=5)
-        panels[-1].set_xlabel("simulated seconds")
+        emulated = runs.rows()[0]["engine"] == "emulated"
+        panels[-1].set_xlabel("seconds" if emulated else "simulated seconds")
         if image is None:
             panels[-1].set_title("No scheme of this run uses single spines.")
         else:
