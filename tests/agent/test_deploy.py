@@ -18,7 +18,7 @@ def test_the_dashboard_asks_for_metrics_that_the_agent_has(four: Cohort) -> None
     registry = CollectorRegistry()
     registry.register(AgentCollector(four["h0"]))
     exported = set(re.findall(r"^# TYPE (\w+)", generate_latest(registry).decode(), re.MULTILINE))
-    exported |= {f"{name}_bucket" for name in exported}
+    exported |= {f"{name}_{part}" for name in exported for part in ("bucket", "sum", "count")}
     board = json.loads((DEPLOY / "grafana" / "ark.json").read_text())
     asked = {
         name

@@ -150,8 +150,9 @@ def test_a_cluster_of_another_key_is_another_world(folder: Path) -> None:
     write_cluster(foreign)
     (foreign / "cluster.key").write_text("1 " + SECRET[::-1] + "\n")
     with cohort(folder, 2, more=NO_HOLD) as here, cohort(foreign, 2, more=NO_HOLD) as there:
-        peers = there["h0"].config.peers
-        there.call(lambda: there["h0"]._set_peers({**peers, "h2": ("127.0.0.1", port_of(here))}))
+        config = there["h0"].config
+        peers = {**config.peers, "h2": ("127.0.0.1", port_of(here))}
+        there.call(lambda: there["h0"]._set_peers(peers, config.keys))
         counters = here["h0"].controller.replica.counters
         here.until(lambda: counters.refused["forged"] > 5)  # type: ignore[index]
         assert here.call(lambda: len(here["h0"].controller.replica.peers)) == 1

@@ -3,6 +3,7 @@
 import pytest
 from tests.control.rig import (
     ADDRESSES,
+    KEY,
     RATE_BPS,
     SIZE,
     WALL_NS,
@@ -17,9 +18,9 @@ from tests.control.rig import (
 
 from ark.control import controller as controller_module
 from ark.control.decision import Event, Kind
-from ark.control.reports import Trouble
+from ark.control.reports import Ignored, Trouble
 from ark.control.rows import State
-from ark.control.wire import Drop, Put
+from ark.control.wire import Drop, Keys, Put
 from ark.errors import ConfigError, LocalProtocolError
 from ark.units import NS_PER_S
 
@@ -207,6 +208,65 @@ def test_a_decision_can_be_traced_to_the_datagram_that_caused_it() -> None:
     for reason in lost:
         assert reason.occurrence is not None
         assert (reason.occurrence.name, reason.occurrence.source) == ("message_received", ADDRESSES[B])
+
+
+def test_a_reload_is_a_difference() -> None:
+    """Who goes is forgotten at once, with its rows; who stays is not heard of anew; who comes is met."""
+    wires = acquainted(A, B, C)
+    one = wires.hosts[A]
+    for host in (A, B, C):
+        wires.arrive(host, 7, size_bytes=10**12)
+    wires.deliver()
+    assert wires.rows(A, B) == wires.rows(A, C) == {7}
+    before = one.replica.peers[B]
+    asked = one.replica.counters.asked
+
+    def reconfigure(*hosts: int) -> None:
+        peers = {host: ADDRESSES[host] for host in hosts}
+        wires.follow(A, one.reconfigure(wires.now, WALL_NS + wires.now, keys=Keys(KEY), peers=peers))
+
+    reconfigure(B)
+    assert (one.replica.heard, one.peers_expected) == (1, 1)
+    assert one.replica.peers == {B: before}
+    assert not wires.rows(A, C)
+    assert wires.rows(A, B) == wires.rows(A, A) == {7}
+    wires.wait(NS_PER_S)
+    assert one.replica.peers == {B: before}
+    assert one.replica.counters.ignored[Ignored.UNKNOWN_HOST] > 0
+    reconfigure(B, C)
+    wires.wait(NS_PER_S)
+    assert wires.rows(A, C) == {7}
+    assert one.replica.peers[B] is before
+    assert one.replica.counters.asked == asked + 1
+    wires.wait(4 * NS_PER_S, lost=True)
+    reconfigure(C)
+    assert one.replica.peers.keys() == {C}
+
+
+def test_after_a_reload_so_many_peers_are_expected() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    many = dict.fromkeys(range(5), "") | {B: ADDRESSES[B]}
+    wires.follow(A, one.reconfigure(wires.now, WALL_NS, keys=Keys(KEY), peers=many))
+    assert wires.arrive(A, 1).decisions[0].kind is Kind.BLIND
+    wires.follow(A, one.reconfigure(wires.now, WALL_NS, keys=Keys(KEY), peers=many, peers_expected=2))
+    assert wires.arrive(A, 2).decisions[0].kind is Kind.STEERED
+
+
+def test_the_lag_of_news_is_measured_by_the_rows_that_are_new() -> None:
+    wires = acquainted(A, B)
+    wires.arrive(B, 7)
+    wires.now += 300_000
+    wires.deliver()
+    wires.wait(NS_PER_S)
+    counters = wires.hosts[A].replica.counters
+    assert (counters.lags, counters.lag_total_ns, counters.lag_max_ns) == (1, 300_000, 300_000)
+    wires.follow(B, wires.hosts[B].segment_ended(wires.now, WALL_NS + wires.now, 7, SIZE // 2))
+    wires.wait(NS_PER_S)
+    assert counters.lags == 1
+    early = Put(9, 1, (0,), 0, 1, SIZE, WALL_NS + wires.now + 1000, fallback=False, moves=0)
+    wires.give(A, datagram(B, early, first_seq=3), ADDRESSES[B])
+    assert (counters.lags, counters.lag_total_ns) == (2, 300_000)
 
 
 def test_by_leaf_a_host_counts_rows_on_the_links_it_hears_of_and_no_others() -> None:

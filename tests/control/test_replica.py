@@ -129,7 +129,7 @@ def test_keys_are_rotated_without_a_gap() -> None:
     new = Key(2, b"the next secret of the cluster")
     for step in (Keys(KEY, new), Keys(new, KEY), Keys(new)):
         for one in wires.hosts.values():
-            one.replica.rekey(step)
+            one.replica.reconfigure(step, one.replica.config.peers)
         wires.wait(1_000_000_000)
     wires.arrive(B, 7)
     wires.deliver()

@@ -11,8 +11,6 @@ from itertools import islice
 from random import SystemRandom
 from typing import Final
 
-import msgspec
-
 from ark.agent.addresses import SocketAddress, format_address
 from ark.agent.config import AgentConfig
 from ark.agent.directory import Directory
@@ -32,7 +30,7 @@ from ark.control.controller import Controller
 from ark.control.decision import Decision
 from ark.control.epoch import first_epoch
 from ark.control.replica import ReplicaConfig
-from ark.control.wire import ALL, down, host_id, up
+from ark.control.wire import ALL, Keys, down, host_id, up
 from ark.errors import ArkError
 from ark.fabric import PathMap
 
@@ -90,7 +88,7 @@ class Agent:
         self.server = LocalServer(config.socket, config.socket_gid, self.service, self._welcome)
         self.ids = {host.name: host_id(host.name) for host in config.fabric.hosts}
         self.names = {host: name for name, host in self.ids.items()}
-        self._set_peers(config.peers)
+        self._set_peers(config.peers, config.keys)
 
     async def start(self) -> None:
         """Begin to talk with peers and to serve applications.
@@ -153,34 +151,31 @@ class Agent:
             changed.add("fabric")
         if old.host.name != config.host.name:
             changed.add("host")
-        later = sorted(changed - RELOADABLE)
-        if "keys" in changed:
-            self.controller.replica.rekey(config.keys)
+        # Peers are checked against the new file's fabric and host, which are not in use before a restart.
+        allowed = RELOADABLE - ({"peers"} if {"fabric", "host"} & changed else set())
+        applied, later = changed & allowed, sorted(changed - allowed)
         if "dry_run" in changed:
             self.service.dry_run = config.dry_run
         if "log_level" in changed:
             LOGGER.setLevel(config.log_level.upper())
-        if "peers" in changed and not {"fabric", "host"} & changed:
-            self._set_peers(config.peers)
-        self.config = _with(old, config, changed & RELOADABLE)
-        log(logging.INFO, "reloaded", changed=sorted(changed & RELOADABLE))
+        self.config = _with(old, config, applied)
+        if {"peers", "keys"} & applied:
+            self._set_peers(self.config.peers, self.config.keys)
+        log(logging.INFO, "reloaded", changed=sorted(applied))
         if later:
             log(logging.WARNING, "needs a restart to change", keys=later)
 
-    def _set_peers(self, peers: Mapping[str, SocketAddress]) -> None:
+    def _set_peers(self, peers: Mapping[str, SocketAddress], keys: Keys) -> None:
         """Whom we hear, and where datagrams for everybody go."""
         addresses = {host_id(name): address for name, address in peers.items()}
         self.transport.set_peers(addresses)
-        replica = self.controller.replica
         by_leaf = self.config.transport == "nats"
         bound = {
             host: f"{host:016x}" if by_leaf else format_address(address)
             for host, address in addresses.items()
         }
-        replica.config = msgspec.structs.replace(replica.config, peers=bound)
         expected = _neighbours(self.config, peers) if by_leaf else len(bound)
-        self.controller.peers_expected = expected
-        self.controller.decider.peers_changed(replica.heard, expected)
+        self.engine.reconfigure(keys, bound, expected)
 
     def _heed(self, target: int) -> None:
         """A transfer goes to this attachment: hear what others send there."""

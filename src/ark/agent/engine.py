@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, Final, ParamSpec
 
 from ark.agent.logs import log
@@ -12,6 +12,7 @@ from ark.agent.transport import Transport
 from ark.control.controller import Controller, Output
 from ark.control.decision import Decision
 from ark.control.reports import Report
+from ark.control.wire import Keys
 from ark.units import NS_PER_S
 
 P = ParamSpec("P")
@@ -104,6 +105,14 @@ class Engine:
         now = time.monotonic_ns()
         self._follow(give(now, time.time_ns(), *args, **kwargs), now)
         self.decision_times.add(time.monotonic_ns() - now)
+
+    def reconfigure(self, keys: Keys, peers: Mapping[int, str], peers_expected: int) -> None:
+        """Let the controller use other keys and hear other hosts."""
+        now = time.monotonic_ns()
+        output = self.controller.reconfigure(
+            now, time.time_ns(), keys=keys, peers=peers, peers_expected=peers_expected
+        )
+        self._follow(output, now)
 
     def _receive(self, data: bytes, address: str) -> None:
         now = time.monotonic_ns()

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
@@ -83,6 +89,7 @@ class AgentCollector(Collector):
         yield from self._local()
         yield from self._gauges()
         yield self._decision_times()
+        yield from self._lag()
         yield from self._links()
 
     def _local(self) -> Iterator[Metric]:
@@ -124,6 +131,17 @@ class AgentCollector(Collector):
             buckets.append(("+Inf" if bound is None else repr(bound / 1e9), total))
         family.add_metric([], buckets, sum_value=times.total_ns / 1e9)
         return family
+
+    def _lag(self) -> Iterator[Metric]:
+        counters = self._agent.controller.replica.counters
+        lag_max_ns, counters.lag_max_ns = counters.lag_max_ns, 0
+        text = "From the assignment of a peer's transfer to our knowing of it, clock differences included"
+        yield SummaryMetricFamily(
+            "ark_control_lag_seconds", text, count_value=counters.lags, sum_value=counters.lag_total_ns / 1e9
+        )
+        yield GaugeMetricFamily(
+            "ark_control_lag_max_seconds", "The greatest since the last scrape", value=lag_max_ns / 1e9
+        )
 
     def _links(self) -> Iterator[Metric]:
         fabric, loads = self._agent.config.fabric, self._agent.controller.view.loads

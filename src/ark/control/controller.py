@@ -7,6 +7,7 @@ class.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from ark.control.reports import Report, Trouble
 from ark.control.rows import Drop, Row
 from ark.control.stream import ROWS_MAX
 from ark.control.view import View, view
+from ark.control.wire import Keys
 from ark.errors import ConfigError, LocalProtocolError
 
 LET_GO_MAX: Final = ROWS_MAX
@@ -240,6 +242,26 @@ class Controller:
         """A datagram came from ``address``; whatever is wrong with it is counted, never raised."""
         output = self._begin(now, "message_received", address)
         self.replica.receive(data, address, now, wall_ns)
+        return self._settle(output, now, wall_ns)
+
+    def reconfigure(
+        self,
+        now: int,
+        wall_ns: int,
+        *,
+        keys: Keys,
+        peers: Mapping[int, str] | None,
+        peers_expected: int | None = None,
+    ) -> Output:
+        """Use other keys and hear other hosts from now on; arguments as of ``ReplicaConfig`` and ours.
+
+        All else goes on: own rows, the streams and rows of hosts that stay, and what is under way to them.
+        """
+        output = self._begin(now, "reconfigure")
+        self.replica.reconfigure(keys, peers)
+        self.peers_expected = len(peers or ()) if peers_expected is None else peers_expected
+        self._heard = self.replica.heard
+        self.decider.peers_changed(self._heard, self.peers_expected)
         return self._settle(output, now, wall_ns)
 
     def tick(self, now: int, wall_ns: int) -> Output:

@@ -146,7 +146,7 @@ class Replica:
     __slots__ = (
         "_asks", "_beat_at", "_cloned_until", "_direct", "_jumped_at", "_jumps", "_leases", "_new_epoch",
         "_peers", "_randomness", "_reporter", "_rows", "_serving", "_silent", "clock", "config",
-        "counters", "heard", "keys", "outbox",
+        "counters", "heard", "outbox",
     )  # fmt: skip
 
     def __init__(
@@ -161,7 +161,6 @@ class Replica:
     ) -> None:
         self.config = config
         self.clock = clock
-        self.keys = config.keys
         self.counters = ReplicaCounters()
         self.outbox = Outbox(
             config.host, epoch, config.fabric, config.keys.signing, config.home, batch_ns=config.batch_ns
@@ -201,10 +200,16 @@ class Replica:
         """Whether a host's lease runs."""
         return host in self._leases
 
-    def rekey(self, keys: Keys) -> None:
-        """Use other keys from now on: one step of a rotation."""
-        self.keys = keys
+    def reconfigure(self, keys: Keys, peers: Mapping[int, str] | None) -> None:
+        """Use other keys (one step of a rotation), and hear other hosts.
+
+        What is known of those who are no members any more is forgotten at once.
+        """
         self.outbox.key = keys.signing
+        self.config = replace(self.config, keys=keys, peers=peers)
+        if peers is not None:
+            for host in [host for host in self._peers if host not in peers]:
+                self._forget(self._peers[host])
 
     def listen(self, subject: str) -> None:
         """Hear one more subject from now on."""
@@ -227,7 +232,7 @@ class Replica:
     def receive(self, data: bytes, address: str, now: int, wall_ns: int) -> None:
         """Take in one datagram; whatever is wrong with it is counted."""
         try:
-            datagram = open_datagram(data, self.keys)
+            datagram = open_datagram(data, self.config.keys)
         except RefusedDatagram as error:
             self.counters.refused[error.refusal] += 1
             return
@@ -402,6 +407,17 @@ class Replica:
         peer.proven = False
         peer.nonce = self._randomness.getrandbits(64)
 
+    def _forget(self, peer: Peer) -> None:
+        """A host is no member any more."""
+        if peer.host in self._leases:
+            self._leases.end(peer.host)
+            self.heard -= peer.proven
+        else:
+            del self._silent[peer.host]
+        self._forget_asks(peer)
+        self._rows.clear(peer)
+        del self._peers[peer.host]
+
     def _begin_epoch(self, peer: Peer, epoch: int) -> None:
         """A host has restarted: what it said in its former life is void."""
         self.counters.epochs_seen += 1
@@ -503,6 +519,8 @@ class Replica:
         if not self.clock.merge(put.stamp, wall_ns):
             self.counters.stamps_ahead += 1
             self._reporter.report(Trouble.CLOCK_AHEAD, peer.host, f"{put.stamp - wall_ns} ns", now)
+        if put.flow not in stream.rows and seq > stream.newest:
+            self.counters.lag(wall_ns - put.stamp)
         try:
             self.counters.puts += self._rows.put(peer, subject, stream, seq, put)
         except PeerProtocolError:
