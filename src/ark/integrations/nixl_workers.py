@@ -72,6 +72,7 @@ class Workers:
 def _serve(work: "queue.SimpleQueue[Callable[[], None] | None]") -> None:
     while (call := work.get()) is not None:
         call()
+        del call  # while this thread waits, nothing of the caller's is kept alive
 
 
 def _make_and_drop(agent: Any, descriptors: Any) -> None:

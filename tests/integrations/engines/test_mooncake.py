@@ -222,6 +222,7 @@ def test_the_list_of_ports() -> None:
     assert udp_sports(held) == "49153,50001"
 
 
+@pytest.mark.slow
 def test_the_inference_process_loads_only_light_things() -> None:
     modules = ["mooncake", "nixl", "sglang", "lmcache", "plugins"]
     code = (

@@ -51,6 +51,7 @@ class nixl_agent:
         self, agent_name: str, nixl_conf: nixl_agent_config | None = None, instantiate_all: bool = False
     ) -> None:
         config = nixl_conf or nixl_agent_config()
+        self.agent = object()  # in NIXL, the one in C++
         self.name = agent_name
         self.backends: dict[str, dict[str, str]] = {}
         self.numbers = itertools.count(0x5500_0000, 16)
@@ -90,7 +91,7 @@ class nixl_agent:
         mem_type: str | None = None,
         backends: list[str] = [],
     ) -> nixl_prepped_dlist_handle:
-        return nixl_prepped_dlist_handle(self, next(self.numbers))
+        return nixl_prepped_dlist_handle(self.agent, next(self.numbers))
 
     def make_prepped_xfer(
         self,
@@ -151,4 +152,4 @@ class nixl_agent:
         worker = self._worker()
         if remote != self.name:
             self.made.append((worker, operation, remote))
-        return nixl_xfer_handle(self, next(self.numbers))
+        return nixl_xfer_handle(self.agent, next(self.numbers))
