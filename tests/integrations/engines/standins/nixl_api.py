@@ -62,6 +62,7 @@ class nixl_agent:
         self.raises: Exception | None = None
         self.notified: list[tuple[str, bytes]] = []
         self.connecting: Callable[[int], None] = lambda worker: None
+        self.polling: Callable[[], None] = lambda: None
         for backend in config.backends:
             params = {"num_threads": str(config.num_threads)} if config.num_threads else {}
             self.create_backend(backend, params)
@@ -123,6 +124,7 @@ class nixl_agent:
         return self.state
 
     def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
+        self.polling()
         if self.raises is not None:
             raise self.raises
         return self.state
