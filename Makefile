@@ -6,7 +6,7 @@ UV := $(VENV)/bin/uv
 RUN := $(UV) run --no-sync
 PYTEST_WORKERS ?= auto
 
-.PHONY: help install lint types test test-long demo docs clean
+.PHONY: help install lint types test test-long test-rdma demo docs clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -30,6 +30,10 @@ test: lint types  ## Lint, types and all tests
 
 test-long: install  ## 10,000 random fault schedules and a million fuzzed datagrams: about ten minutes of CPU time
 	ARK_SCHEDULES=10000 ARK_DATAGRAMS=1000000 $(RUN) pytest -n $(PYTEST_WORKERS) tests/cluster tests/control/test_fuzz.py
+
+test-rdma: install  ## RoCE queue pairs on soft RoCE in a virtual machine (QEMU): about two minutes
+	@sh tests/rdma/packages.sh || echo "test-rdma: going on; what cannot be had is skipped with its reason"
+	ARK_TEST_RDMA=1 $(RUN) pytest -s tests/rdma
 
 demo: install    ## The paper's experiment and a Mooncake-like workload: result tables and reports in demo-out
 	$(RUN) ark reproduce --quick --out demo-out/paper
