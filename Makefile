@@ -5,8 +5,9 @@ VENV := .venv
 UV := $(VENV)/bin/uv
 RUN := $(UV) run --no-sync
 PYTEST_WORKERS ?= auto
+ENGINES := vllm sglang lmcache nixl-cu12 mooncake-transfer-engine-non-cuda ai-dynamo
 
-.PHONY: help install lint types test test-long test-rdma demo docs clean
+.PHONY: help install lint types test test-long test-rdma test-contracts demo docs clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -34,6 +35,12 @@ test-long: install  ## 10,000 random fault schedules and a million fuzzed datagr
 test-rdma: install  ## RoCE queue pairs on soft RoCE in a virtual machine (QEMU): about two minutes
 	@sh tests/rdma/packages.sh || echo "test-rdma: going on; what cannot be had is skipped with its reason"
 	ARK_TEST_RDMA=1 $(RUN) pytest -s tests/rdma
+
+test-contracts: install  ## The adapters against the newest vLLM, SGLang, LMCache, NIXL, Mooncake and Dynamo: wheels, 500 MB
+	@for engine in $(ENGINES); do \
+	  $(PYTHON) -m pip download -q --no-deps --only-binary :all: -d $(VENV)/wheels $$engine || echo "no wheel of $$engine"; \
+	done
+	ARK_WHEELS=$(VENV)/wheels $(RUN) pytest -q tests/contracts
 
 demo: install    ## The paper's experiment and a Mooncake-like workload: result tables and reports in demo-out
 	$(RUN) ark reproduce --quick --out demo-out/paper

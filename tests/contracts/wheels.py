@@ -1,12 +1,17 @@
 """The Python source inside of wheels, read without installing or importing anything."""
 
 import ast
+import sys
 import zipfile
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
+
+PYTHON: Final = f"cp{sys.version_info.major}{sys.version_info.minor}-"
+"""The tag of this Python in a wheel's name."""
 
 
 class Wheel:
@@ -83,7 +88,7 @@ class Wheel:
 
 
 def newest(folder: Path, distribution: str) -> Wheel | None:
-    """The newest wheel of a distribution in a folder; None if there is none."""
+    """The newest wheel of a distribution in a folder, best for this Python; None if there is none."""
     name = distribution.replace("-", "_")
     found = [Wheel(path) for path in folder.glob(f"{name}-*.whl")]
-    return max(found, key=lambda wheel: wheel.version, default=None)
+    return max(found, key=lambda wheel: (wheel.version, PYTHON in wheel.path.name), default=None)
