@@ -58,6 +58,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+def test_the_kernel_names_the_driver(seen: dict[str, Any]) -> None:
+    assert seen["driver"] == "rxe"
+
+
 def test_eight_of_eight_queue_pairs_send_over_the_spine_that_the_agent_chose(seen: dict[str, Any]) -> None:
     assert len(seen["steered"]) == 8
     for pair in seen["steered"]:

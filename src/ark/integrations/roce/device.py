@@ -51,13 +51,17 @@ def driver_of(device: str) -> Driver:
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_RDMA) as kernel:
             kernel.settimeout(_TIMEOUT_S)
-            index = _index_of(device, _asked(kernel, GET, _DUMP, b""))
-            about = attribute(DEV_INDEX, struct.pack("=I", index)) + attribute(CHARDEV_TYPE, b"uverbs\0")
-            for answer in _asked(kernel, GET_CHARDEV, 0, about):
-                return driver_in(answer, device)
+            return asked_of(kernel, device)
     except OSError as error:
         raise LabError(f"cannot ask the kernel for RDMA devices: {error}; run: modprobe ib_uverbs") from None
-    raise LabError(f"the kernel names no driver of {quoted(device)}")
+
+
+def asked_of(kernel: socket.socket, device: str) -> Driver:
+    """The conversation with the kernel: which number the device has, then whose it is."""
+    index = _index_of(device, _asked(kernel, GET, _DUMP, b""))
+    about = attribute(DEV_INDEX, struct.pack("=I", index)) + attribute(CHARDEV_TYPE, b"uverbs\0")
+    answers = _asked(kernel, GET_CHARDEV, 0, about)
+    return driver_in(answers[0] if answers else {}, device)
 
 
 def driver_in(answer: Attributes, device: str) -> Driver:

@@ -66,7 +66,8 @@ def judged(symbol: str, source_port: int, returned: int, errno_after: int = 0) -
     code = errno_after if returned == -1 and errno_after else abs(returned)
     if code in _UNSUPPORTED:
         return NotSteered(f"{symbol}: {_RTS_OR_CAPABLE}")
-    return NotSteered(f"{symbol} failed: {os.strerror(code)} ({errno.errorcode.get(code, code)})")
+    why = f"{os.strerror(code)} ({errno.errorcode[code]})" if code in errno.errorcode else f"code {returned}"
+    return NotSteered(f"{symbol} failed: {why}")
 
 
 def _found(call: VendorCall, libraries: tuple[str, ...]) -> "ctypes._NamedFuncPointer | NotSteered":
