@@ -3,7 +3,8 @@
 Method: CPU time of one process, best of several rounds that take turns, so that a busy machine slows both
 sides of a ratio alike. Sketch: a decision touches K x 2 links or one integer of K bits, three dictionaries
 and two small objects, so 10 to 20 us in CPython, and twice that with lag, where a row is laid on the table,
-taken off, and laid on again when all see it; the paper's scan of R is K dictionary look-ups.
+taken off, and laid on again when all see it; the paper's scan of R is K dictionary look-ups. With K = 1000
+the least loaded path is not looked for but known: a path or two are put into another class, 2 us each.
 """
 
 import json
@@ -12,6 +13,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from typing import Literal
 
 from ark.control.decider import Decider
 from ark.control.fleet import Fleet
@@ -65,9 +67,9 @@ def lookup(paths: int) -> tuple[Callable[[], None], Callable[[], None]]:
     return ours, scan
 
 
-def arrivals(paths: int) -> Callable[[], None]:
+def arrivals(name: Literal["ark", "paper"], paths: int) -> Callable[[], None]:
     """2,000 arrivals and completions of one host while all paths but the last are taken."""
-    policy = Policy(name="paper", line_rate_bps=10**11, hold_ns=0, min_bytes=0)
+    policy = Policy(name=name, line_rate_bps=10**11, hold_ns=0, min_bytes=0)
     known = view(policy, leaf_spine(2, paths, 1), measured=False)
     for path in range(paths - 1):
         known.table.put(claim(path))
@@ -127,7 +129,7 @@ def measure() -> dict[str, float]:
     """All figures by name."""
     (small, small_scan), (large, large_scan) = lookup(4), lookup(1000)
     looked = best_us(2000, small, large, small_scan, large_scan)
-    arrived = best_us(2000, arrivals(4), arrivals(1000))
+    arrived = best_us(2000, *(arrivals(name, paths) for name in ("paper", "ark") for paths in (4, 1000)))
     fabric = leaf_spine(16, 8, 32)
     cases = [(policy, lag_ns) for policy in ("ark", "paper") for lag_ns in (0, 100_000, 10_000_000)]
     costs = best_us(7800, *(fleet(fabric, *case) for case in cases))
@@ -142,6 +144,9 @@ def measure() -> dict[str, float]:
         "arrival_and_completion_k4_us": arrived[0],
         "arrival_and_completion_k1000_us": arrived[1],
         "arrival_k1000_over_k4": arrived[1] / arrived[0],
+        "ark_arrival_and_completion_k4_us": arrived[2],
+        "ark_arrival_and_completion_k1000_us": arrived[3],
+        "ark_arrival_k1000_over_k4": arrived[3] / arrived[2],
         "updates_per_s": 1e6 / update,
     }
     for (policy, lag_ns), cost in zip(cases, costs, strict=True):
@@ -153,7 +158,7 @@ def main() -> int:
     """Print the figures; 1 if a gate is not met."""
     figures = measure()
     met = (
-        max(figures["lookup_k1000_over_k4"], figures["arrival_k1000_over_k4"]) <= GATE_K_RATIO
+        max(figures[f"{name}_k1000_over_k4"] for name in ("lookup", "arrival", "ark_arrival")) <= GATE_K_RATIO
         and figures["updates_per_s"] >= GATE_UPDATES_PER_S
     )
     machine = f"{platform.machine()}, Python {platform.python_version()}"

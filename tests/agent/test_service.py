@@ -246,3 +246,26 @@ def test_no_agent_is_no_preference(folder: object) -> None:
         assert transfer.move(1) is False
         transfer.start()
         assert len(lanes) == 0
+
+
+FAT_TREE = """kind = "fat-tree"
+k = 4
+[hash]
+function = "crc32"
+seed = 7
+"""
+
+
+@pytest.mark.slow
+def test_only_paths_to_which_some_port_leads_are_chosen(folder: Path) -> None:
+    """All switches hash alike, so whoever took the first way at the edge takes the first one above, too."""
+    (folder / "fabric.toml").write_text(FAT_TREE)
+    with cohort(folder, 16, more='[policy]\nhold = "0"\nmin_bytes = "1 MB"\n') as made:
+        client = made.client("h0")
+        held = [client.transfer("h15", TB, dport=4791) for _ in range(8)]
+        ways = made.call(lambda: list(made["h0"].service.transfers.values()))
+        assert ways[0].ports is not None
+        assert len(ways[0].ports.map.missing) == 2
+        assert {transfer.path for transfer in held} == set(range(4)) - set(ways[0].ports.map.missing)
+        assert all(transfer.source_port for transfer in held)
+        assert made["h0"].service.unreachable == 0

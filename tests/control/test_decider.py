@@ -108,6 +108,34 @@ def test_with_few_peers_heard_choices_are_blind_and_counted(name: Literal["ark",
     assert mine.flow_arrived(10, 500, 99, 0, 1, BIG).kind is not Kind.BLIND
 
 
+@pytest.mark.parametrize("name", ["ark", "paper"])
+@pytest.mark.parametrize("blind", [False, True])
+def test_only_paths_to_which_a_port_leads_are_chosen(name: Literal["ark", "paper"], blind: bool) -> None:
+    mine, _ = decider(name)
+    mine.peers_changed(0, 2 * blind)
+    taken = [mine.flow_arrived(10, 500, flow, 0, 1, BIG, spread=flow, mask=0b1010) for flow in range(20)]
+    assert {decision.paths for decision in taken} == {(1,), (3,)}
+    mine.check()
+
+
+@pytest.mark.parametrize("name", ["ark", "paper"])
+def test_a_transfer_that_lost_a_race_stays_among_its_paths(name: Literal["ark", "paper"]) -> None:
+    mine, known = decider(name, hold_ns=1_000)
+    first = mine.flow_arrived(10, 500, 1, 0, 1, BIG, mask=0b1010)
+    (moved,) = hear(mine, known, rival(first.paths[0], 400))
+    assert {*first.paths, *moved.paths} == {1, 3}
+
+
+def test_with_one_path_that_a_port_leads_to_or_none_there_is_nothing_to_choose() -> None:
+    mine, known = decider()
+    for mask, paths in ((0b100, (2,)), (0b1000_0000, ()), (0, ())):
+        decision = mine.flow_arrived(10, 500, mask, 0, 1, BIG, mask=mask)
+        assert (decision.kind, decision.paths, decision.announce) == (Kind.UNMANAGED, paths, None)
+    resumed = mine.flow_resumed(10, 500, 1, 0, 1, BIG, (2,), mask=0b100)
+    assert resumed.kind is Kind.UNMANAGED
+    assert len(known.table) == 0
+
+
 def test_a_long_transfer_is_held_back_and_starts_by_itself() -> None:
     mine, known = decider(hold_ns=1_000)
     decision = mine.flow_arrived(10, 500, 1, 0, 1, BIG)

@@ -1,7 +1,8 @@
 import pytest
 from tests.control.networks import GBPS, Clos, fabric, three_tiers
 
-from ark.control.geometry import PathSets
+from ark.control import geometry as geometry_module
+from ark.control.geometry import EVERY_PATH, PathSets
 from ark.control.halves import HalvedGeometry
 from ark.control.rows import Row, State
 from ark.fabric import Fabric, dual_plane, fat_tree, leaf_spine
@@ -97,3 +98,18 @@ def test_transfers_share_a_link_where_leaf_and_spine_are_the_same() -> None:
     assert sets.share_link(row((0, 2), 0, 1), row((1, 2), 0, 1))
     assert not sets.share_link(row((0,), 0, 1), row((1,), 0, 1))
     assert not sets.share_link(row((0,), 0, 1), row((0,), 1, 2))
+
+
+def test_a_mask_leaves_a_part_of_the_paths_and_all_bits_the_same_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = PathSets(Clos(2, 4))
+    ways = sets.between(0, 1)
+    assert sets.open_to(0, 1, EVERY_PATH) is sets.open_to(0, 1, 0b11111) is ways
+    part = sets.open_to(0, 1, 0b1010)
+    assert (part.usable, part.mask, part.managed, part.links) == ((1, 3), 0b1010, True, ways.links)
+    assert part.usable_links == (ways.links[1], ways.links[3])
+    assert sets.open_to(0, 1, 0b1_0000_1010) is part
+    assert not sets.open_to(0, 1, 0b1000).managed
+    assert sets.open_to(0, 1, 0).usable == ()
+    monkeypatch.setattr(geometry_module, "SUBSETS_KEPT", 1)
+    assert sets.open_to(0, 1, 0b11).usable == (0, 1)
+    assert sets.open_to(0, 1, 0b1010) is not part

@@ -30,10 +30,16 @@ class Ports:
 
     Two transfers at once to one peer get different ports as long as their path has some: connections of equal
     five-tuples would collide, and queue pairs of equal ports share a congestion window in some NICs.
+
+    Attributes
+    ----------
+    mask
+        A set bit for each path to which a port leads; where hashes are alike, some have none.
     """
 
     def __init__(self, map_: PathMap) -> None:
         self.map = map_
+        self.mask = sum(1 << path for path in map_.paths if map_.ports(path))
         self.users = 0
         self._used = {path: [0] * len(map_.ports(path)) for path in map_.paths}
 

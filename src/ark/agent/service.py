@@ -220,6 +220,7 @@ class Service:
                     target,
                     request.size_bytes,
                     ahead=request.ahead,
+                    mask=ports.mask,
                 )
             else:
                 self._resume(served, ports, request)
@@ -240,6 +241,7 @@ class Service:
             served.pair.target.attachment,
             request.size_bytes,
             served.paths,
+            mask=ports.mask,
         )
 
     def _give_lanes(self, served: Served, ports: Ports, request: Lanes) -> None:

@@ -14,7 +14,11 @@ from typing import Final
 from ark.control.geometry import PathSet, PathSets
 from ark.control.load import FLOW, LinkLoads, stripe
 from ark.control.policy import Pick, Request
+from ark.control.ranking import PATHS_MIN, Ranking, can_rank
 from ark.control.rows import Change, Row
+
+RANKINGS_MAX: Final = 256
+"""Rankings kept, about 300 bytes a path each. Full: all are forgotten, and made again when asked for."""
 
 _WORD: Final = 2**64 - 1
 
@@ -108,18 +112,23 @@ class LeastLoaded:
         self._paths = paths
         self._loads = loads
         self._stripes = stripes
+        self._rankings: dict[PathSet, Ranking | None] = {}
 
     def pick(self, request: Request) -> Pick:
         """The least loaded paths for a new transfer, as many as it has stripes."""
-        ways = self._paths.between(request.source, request.target)
+        ways = self._paths.open_to(request.source, request.target, request.mask)
         if self._stripes == 1:
-            position = least_loaded_of(self._loads, ways, request.size_bytes, request.rotation)
+            ranking = self._ranking(ways)
+            if ranking is None:
+                position = least_loaded_of(self._loads, ways, request.size_bytes, request.rotation)
+            else:
+                position = ranking.best(request.rotation, [])
             return Pick((ways.usable[position],), fallback=False)
         return Pick(self._striped(ways, request), fallback=False)
 
     def blind(self, request: Request) -> Pick:
         """Paths by hash alone, evenly apart, for a host that has not heard enough of its peers (rule 6)."""
-        usable = self._paths.between(request.source, request.target).usable
+        usable = self._paths.open_to(request.source, request.target, request.mask).usable
         count = len(usable)
         stripes = min(self._stripes, count)
         chosen = (usable[(request.rotation + stripe * count // stripes) % count] for stripe in range(stripes))
@@ -160,16 +169,32 @@ class LeastLoaded:
         """Whether ``row`` claims something of ``own``: a fabric link in common."""
         return self._paths.share_link(own, row)
 
+    def _ranking(self, ways: PathSet) -> Ranking | None:
+        """The ranking of very many paths; None where comparing them is better."""
+        if len(ways.usable) < PATHS_MIN:
+            return None
+        rankings = self._rankings
+        if ways not in rankings:
+            if len(rankings) >= RANKINGS_MAX:
+                rankings.clear()
+                self._loads.unwatch()
+            rankings[ways] = Ranking(self._loads, ways) if can_rank(self._loads, ways) else None
+        return rankings[ways]
+
     def _striped(self, ways: PathSet, request: Request) -> tuple[int, ...]:
         """Greedily one path after the other, each seeing the stripes before it, none twice."""
         loads = self._loads
         stripes = min(self._stripes, len(ways.usable))
         share, size_bytes = FLOW // stripes, request.size_bytes // stripes
+        ranking = self._ranking(ways)
         left = list(range(len(ways.usable)))
         chosen: list[int] = []
         for _ in range(stripes):
-            among = [ways.usable_links[position] for position in left]
-            position = left.pop(least_loaded(loads, among, size_bytes, request.rotation))
+            if ranking is None:
+                among = [ways.usable_links[position] for position in left]
+                position = left.pop(least_loaded(loads, among, size_bytes, request.rotation))
+            else:
+                position = ranking.best(request.rotation, sorted(chosen))
             loads.shift(ways.usable_links[position], share, size_bytes)
             chosen.append(position)
         for position in chosen:

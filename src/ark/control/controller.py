@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ark.control.clock import HybridClock
 from ark.control.decider import HISTORY, Decider
 from ark.control.decision import Decision, Event, Input, Kind
-from ark.control.geometry import Geometry
+from ark.control.geometry import EVERY_PATH, Geometry
 from ark.control.halves import HalvedGeometry
 from ark.control.leaks import Leaks
 from ark.control.outbox import Send
@@ -142,6 +142,7 @@ class Controller:
         size_bytes: int,
         *,
         ahead: bool = False,
+        mask: int = EVERY_PATH,
     ) -> Output:
         """A transfer wants paths from attachment ``source`` to ``target``; see ``Decider.flow_arrived``.
 
@@ -157,8 +158,9 @@ class Controller:
             stamp = self.clock.stamp(wall_ns)
             spread = self._randomness.getrandbits(32) if self._draws else 0
             decision = self.decider.flow_arrived(
-                now, stamp, flow, source, target, size_bytes, spread=spread, ahead=ahead, cause=output.cause
-            )
+                now, stamp, flow, source, target, size_bytes,
+                spread=spread, ahead=ahead, mask=mask, cause=output.cause,
+            )  # fmt: skip
             self._follow(output, decision, now)
         return output
 
@@ -171,6 +173,8 @@ class Controller:
         target: int,
         size_bytes: int,
         paths: tuple[int, ...],
+        *,
+        mask: int = EVERY_PATH,
     ) -> Output:
         """A client tells us of a transfer that runs already, on ``paths``, since we have restarted (rule 15).
 
@@ -185,7 +189,7 @@ class Controller:
         else:
             stamp = self.clock.stamp(wall_ns)
             decision = self.decider.flow_resumed(
-                now, stamp, flow, source, target, size_bytes, paths, cause=output.cause
+                now, stamp, flow, source, target, size_bytes, paths, mask=mask, cause=output.cause
             )
             self._follow(output, decision, now)
         return output

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from ark.control.choice import mix
 from ark.control.decision import Counters, Decision, Event, Input, Kind, Transfer
+from ark.control.geometry import EVERY_PATH
 from ark.control.policy import RACES_MAX, Pick, Policy, Request
 from ark.control.race import lost_to
 from ark.control.rows import PENDING_MAX_NS, Change, Drop, Key, Row, State
@@ -106,11 +107,13 @@ class Decider:
         *,
         spread: int = 0,
         ahead: bool = False,
+        mask: int = EVERY_PATH,
         cause: int = 0,
     ) -> Decision:
         """Choose paths for a transfer of ``size_bytes`` from attachment ``source`` to ``target``.
 
-        ``spread`` is a random number for a random path. ``ahead`` reserves for a transfer whose start
+        ``spread`` is a random number for a random path. ``mask`` has a bit for each path that the transfer
+        can be sent over: there may be no source port for some. ``ahead`` reserves for a transfer whose start
         ``flow_started`` will tell; otherwise it starts at ``start_ns`` of the answer.
 
         Raises
@@ -120,7 +123,7 @@ class Decider:
         """
         self._refuse_known(flow)
         self.counters.arrivals += 1
-        request = Request(source, target, size_bytes, mix(self._salt, flow), spread)
+        request = Request(source, target, size_bytes, mix(self._salt, flow), spread, mask)
         if not self._is_managed(request):
             return self._leave_alone(now_ns, "flow_arrived", flow, request, cause)
         if self._blind:
@@ -149,6 +152,7 @@ class Decider:
         size_bytes: int,
         paths: tuple[int, ...],
         *,
+        mask: int = EVERY_PATH,
         cause: int = 0,
     ) -> Decision:
         """Register a transfer that already runs on ``paths``, after a restart of ours (rule 15).
@@ -160,7 +164,7 @@ class Decider:
         """
         self._refuse_known(flow)
         self.counters.arrivals += 1
-        request = Request(source, target, size_bytes, mix(self._salt, flow), 0)
+        request = Request(source, target, size_bytes, mix(self._salt, flow), 0, mask)
         if not paths or not self._is_managed(request):
             return self._leave_alone(now_ns, "flow_resumed", flow, request, cause)
         if not set(paths).issubset(self._paths.between(source, target).usable) or len(set(paths)) < len(
@@ -329,11 +333,11 @@ class Decider:
     def _is_managed(self, request: Request) -> bool:
         if request.size_bytes < self._managed_bytes or request.source == request.target or self._table.full:
             return False
-        return self._paths.between(request.source, request.target).managed
+        return self._paths.open_to(request.source, request.target, request.mask).managed
 
     def _leave_alone(self, now_ns: int, name: str, flow: int, request: Request, cause: int) -> Decision:
         self.counters.unmanaged += 1
-        usable = self._paths.between(request.source, request.target).usable
+        usable = self._paths.open_to(request.source, request.target, request.mask).usable
         paths = usable if len(usable) == 1 else ()
         transfer = Transfer(flow, request, Kind.UNMANAGED, paths, now_ns, None)
         self._transfers[flow] = transfer

@@ -6,9 +6,15 @@
 from collections.abc import Callable, Sequence, Sized
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ark.control.rows import Row
+
+EVERY_PATH: Final = -1
+"""A mask with all bits set."""
+
+SUBSETS_KEPT: Final = 4096
+"""Parts of path sets kept for reuse; when they are more, all are forgotten and made again."""
 
 Values = Callable[[Sequence[Any]], tuple[Any, ...]]
 """Takes the values of some links out of a list by link."""
@@ -74,12 +80,13 @@ class PathSet:
 class PathSets:
     """All path sets of a geometry, each built when first asked for and kept."""
 
-    __slots__ = ("_attachments", "_geometry", "_sets", "rates_bps")
+    __slots__ = ("_attachments", "_geometry", "_sets", "_subsets", "rates_bps")
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
         self._attachments = len(geometry.attachments)
         self._sets: dict[tuple[int, int], PathSet] = {}
+        self._subsets: dict[tuple[int, int, int], PathSet] = {}
         self.rates_bps = geometry.link_rates_bps
 
     def between(self, source: int, target: int) -> PathSet:
@@ -90,6 +97,20 @@ class PathSets:
             geometry = self._geometry
             found = PathSet(geometry.attachment_paths(source, target), geometry.up_paths(source, target))
             self._sets[pair] = found
+        return found
+
+    def open_to(self, source: int, target: int, mask: int) -> PathSet:
+        """Those of the usable paths between two attachments whose bit in ``mask`` is set."""
+        ways = self.between(source, target)
+        if not ways.mask & ~mask:
+            return ways
+        key = (source, target, ways.mask & mask)
+        found = self._subsets.get(key)
+        if found is None:
+            if len(self._subsets) >= SUBSETS_KEPT:
+                self._subsets.clear()
+            found = PathSet(ways.links, [number for number in ways.usable if mask >> number & 1])
+            self._subsets[key] = found
         return found
 
     def fits(self, row: Row) -> bool:

@@ -7,7 +7,7 @@ are whole numbers, so taking a row away undoes adding it exactly.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ark.control.geometry import PathSets
@@ -33,7 +33,7 @@ class LinkLoads:
         are whole and the division rounds correctly, so equal loads on links of different rates compare equal.
     """
 
-    __slots__ = ("cost", "flows", "paths", "rates", "size_bytes")
+    __slots__ = ("_watchers", "cost", "flows", "paths", "rates", "size_bytes")
 
     def __init__(self, paths: PathSets) -> None:
         self.paths = paths
@@ -41,6 +41,16 @@ class LinkLoads:
         self.flows = [0] * len(self.rates)
         self.size_bytes = [0] * len(self.rates)
         self.cost = [FLOW / rate for rate in self.rates]
+        self._watchers: dict[int, list[set[int]]] = {}
+
+    def watch(self, links: Iterable[int], changed: set[int]) -> None:
+        """Add to ``changed`` from now on each of some links whose load changes."""
+        for link in links:
+            self._watchers.setdefault(link, []).append(changed)
+
+    def unwatch(self) -> None:
+        """Nobody watches any more."""
+        self._watchers.clear()
 
     def change(self, old: Row | None, new: Row | None) -> None:
         """Follow one row of the table."""
@@ -49,8 +59,11 @@ class LinkLoads:
             more = stripe(new)[1] - stripe(old)[1]
             if more:
                 sizes = self.size_bytes
-                for link in self.links_of(new):
+                links = self.links_of(new)
+                for link in links:
                     sizes[link] += more
+                if self._watchers:
+                    self._tell(links)
             return
         if old is not None:
             share, size_bytes = stripe(old)
@@ -59,13 +72,20 @@ class LinkLoads:
             share, size_bytes = stripe(new)
             self.shift(self.links_of(new), share, size_bytes)
 
-    def shift(self, links: Iterable[int], share: int, size_bytes: int) -> None:
+    def shift(self, links: Sequence[int], share: int, size_bytes: int) -> None:
         """Add parts of a flow and bytes to some links; negative ones take them away."""
         flows, sizes, cost, rates = self.flows, self.size_bytes, self.cost, self.rates
         for link in links:
             flows[link] = parts = flows[link] + share
             sizes[link] += size_bytes
             cost[link] = (parts + FLOW) / rates[link]
+        if self._watchers:
+            self._tell(links)
+
+    def _tell(self, links: Sequence[int]) -> None:
+        for link in links:
+            for changed in self._watchers.get(link, ()):
+                changed.add(link)
 
     def links_of(self, row: Row) -> tuple[int, ...]:
         """The fabric links of all stripes; a link that two stripes share comes twice."""

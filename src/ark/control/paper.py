@@ -118,7 +118,7 @@ class FirstFree:
 
     def pick(self, request: Request) -> Pick:
         """OnFlowArrival, lines 14 to 18: the first free path, or a random one if all are taken."""
-        ways = self._paths.between(request.source, request.target)
+        ways = self._paths.open_to(request.source, request.target, request.mask)
         free = ways.mask & ~self._claims.taken
         if free:
             return Pick(((free & -free).bit_length() - 1,), fallback=False)
@@ -126,7 +126,7 @@ class FirstFree:
 
     def blind(self, request: Request) -> Pick:
         """A path by hash, which claims nothing."""
-        usable = self._paths.between(request.source, request.target).usable
+        usable = self._paths.open_to(request.source, request.target, request.mask).usable
         return Pick((usable[request.rotation % len(usable)],), fallback=True)
 
     def repick(self, row: Row, request: Request) -> Pick:  # noqa: ARG002 - a chooser's form

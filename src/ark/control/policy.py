@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from ark.control.geometry import EVERY_PATH
 from ark.control.rows import STRIPES_MAX, Change, Row
 from ark.errors import ConfigError
 from ark.units import NS_PER_S
@@ -86,7 +87,7 @@ class Request(NamedTuple):
     """A transfer that needs paths.
 
     ``rotation`` is its own number for ties (a hash of host and flow), ``spread`` the random number for a
-    random path.
+    random path. ``mask`` has a set bit for each path that it can be sent over: none leads over the others.
     """
 
     source: int
@@ -94,6 +95,7 @@ class Request(NamedTuple):
     size_bytes: int
     rotation: int
     spread: int
+    mask: int = EVERY_PATH
 
 
 class Pick(NamedTuple):
