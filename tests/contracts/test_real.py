@@ -1,7 +1,7 @@
 """The real engines on loopback, steered by a real agent: each transfer goes over the one connection chosen.
 
-TCP, host memory, no GPU. Here the test says which path a connection takes; that it does so on a fabric is the
-lab's to show.
+TCP, host memory, no GPU. Mooncake runs under ``ark run``: the ports are the agent's, for paths that exist in
+the file of a fabric only.
 """
 
 import json
@@ -19,14 +19,16 @@ from tests.agent.agents import write_cluster
 from tests.agent.cohort import PATIENCE_S, Cohort, cohort
 from tests.contracts.wheels import PYTHON, Wheel
 
+from ark.integrations.preload import LIBRARY
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cohort]:
     folder = tmp_path_factory.mktemp("agents")
-    write_cluster(folder)
-    with cohort(folder, 3, more='[policy]\nhold = "0"\nmin_bytes = "100 kB"\n') as made:
+    write_cluster(folder, hosts_per_leaf=1, more='addresses = "127.0.0.1"\n')
+    with cohort(folder, 2, more='[policy]\nhold = "0"\nmin_bytes = "100 kB"\n') as made:
         yield made
 
 
@@ -41,13 +43,15 @@ def unpacked(wheel: Wheel, folder: Path) -> Path:
     return folder
 
 
-def steered(program: str, packages: Path, folder: Path, agents: Cohort) -> list[list[int | None]]:
-    """Run a receiver and a sender; what the sender has seen."""
+def steered(
+    program: str, packages: Path, folder: Path, agents: Cohort, *, before: tuple[str, ...] = ()
+) -> list[list[int | None]]:
+    """Run a receiver, and a sender with ``before`` in front of its command; what the sender has seen."""
     (folder / "run.log").touch()
     environment = os.environ | {
         "PYTHONPATH": f"{packages}:{ROOT}",
         "ARK_SOCKET": str(agents.folder / "h0.sock"),
-        "ARK_PEERS": "127.0.0.2=h2",
+        "ARK_PEERS": "127.0.0.2=h1",
         "ARK_RUN_LOG": str(folder / "run.log"),
         "UCX_TLS": "tcp",
         "UCX_NET_DEVICES": "lo",
@@ -63,7 +67,7 @@ def steered(program: str, packages: Path, folder: Path, agents: Cohort) -> list[
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             sent = subprocess.run(
-                [*command, "send", str(folder)],
+                [*before, *command, "send", str(folder)],
                 stdout=subprocess.PIPE,
                 env=environment,
                 cwd=ROOT,
@@ -90,7 +94,12 @@ def check(transfers: list[list[int | None]]) -> None:
 
 
 def test_mooncake(mooncake: Wheel, agents: Cohort, tmp_path: Path) -> None:
-    check(steered("mooncake_program", unpacked(mooncake, tmp_path / "packages"), tmp_path, agents))
+    if not LIBRARY.exists():
+        pytest.skip("the preload library is not built: python -m ark.integrations.preload")
+    packages = unpacked(mooncake, tmp_path / "packages")
+    ark, socket = str(Path(sys.executable).with_name("ark")), str(agents.folder / "h0.sock")
+    before = (ark, "run", "--log", str(tmp_path / "run.log"), "--socket", socket, "--")
+    check(steered("mooncake_program", packages, tmp_path, agents, before=before))
 
 
 def test_nixl(nixl: Wheel, agents: Cohort, tmp_path: Path) -> None:

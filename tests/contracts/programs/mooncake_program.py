@@ -1,4 +1,4 @@
-"""Mooncake's real engine on loopback: a receiver, and a sender that ARK steers."""
+"""Mooncake's real engine on loopback: a receiver, and a sender that ARK steers, under ``ark run``."""
 
 import ctypes
 import json
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.contracts.programs.sockets import OpenedHere, connections, path_taken, record
+from tests.contracts.programs.sockets import carrier, connections, path_by_port, record
 
 RECEIVER = "127.0.0.2"
 SIZE = 4 << 20
@@ -33,7 +33,6 @@ def send(folder: Path) -> None:
 
     from ark.integrations import mooncake  # noqa: PLC0415
 
-    vars(mooncake)["ConnectionLog"] = OpenedHere
     session, address = json.loads((folder / "ready").read_text())
     buffer = ctypes.create_string_buffer(b"ARK" * (SIZE // 3), SIZE)
     here = ctypes.addressof(buffer)
@@ -50,7 +49,7 @@ def send(folder: Path) -> None:
             )
             == 0
         )
-        results.append([chosen[-1], path_taken(before, SIZE)])
+        results.append([chosen[-1], path_by_port(carrier(before, SIZE))])
     sys.stdout.write(json.dumps(results))
     sys.stdout.flush()
     os._exit(0)  # several engines in one process end in any order

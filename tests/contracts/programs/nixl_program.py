@@ -1,4 +1,8 @@
-"""NIXL's real agent on loopback: a receiver, and a sender that ARK steers."""
+"""NIXL's real agent on loopback: a receiver, and a sender that ARK steers.
+
+UCX has one address on the loopback device, and ``ark run`` leaves what a host sends to itself alone: here the
+program says which path a connection takes.
+"""
 
 import ctypes
 import json
@@ -9,7 +13,7 @@ from typing import Any
 
 import nixl_cu12._api as nixl
 import numpy as np
-from tests.contracts.programs.sockets import OpenedHere, connections, path_taken, record
+from tests.contracts.programs.sockets import OpenedHere, carrier, connections, path_by_order, record
 
 BLOCK = 65_536
 BLOCKS = 64
@@ -55,7 +59,7 @@ def send(folder: Path) -> None:
         while state == "PROC":
             state = agent.check_xfer_state(handle)
         assert state == "DONE"
-        results.append([chosen[-1], path_taken(before, SIZE)])
+        results.append([chosen[-1], path_by_order(carrier(before, SIZE))])
         agent.release_xfer_handle(handle)
     sys.stdout.write(json.dumps(results))
     sys.stdout.flush()

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from ark.integrations import wiring
@@ -45,11 +46,26 @@ class OpenedHere(wiring.ConnectionLog):
         return opened
 
 
-def path_taken(before: dict[str, tuple[int, int]], size_bytes: int) -> int | None:
-    """The path of the connection that carried a transfer; None if it was spread over several."""
+def carrier(before: dict[str, tuple[int, int]], size_bytes: int) -> str | None:
+    """The connection that carried a transfer; None if it was spread over several."""
     grown = {ends: sent - before.get(ends, (0, 0))[1] for ends, (_, sent) in connections().items()}
     most = max(grown, key=lambda ends: grown[ends])
-    return OpenedHere.paths[most] if size_bytes <= grown[most] <= 1.1 * size_bytes + 100_000 else None
+    return most if size_bytes <= grown[most] <= 1.1 * size_bytes + 100_000 else None
+
+
+def path_by_order(ends: str | None) -> int | None:
+    """The path that ``OpenedHere`` has given a connection."""
+    return None if ends is None else OpenedHere.paths[ends]
+
+
+def path_by_port(ends: str | None) -> int | None:
+    """The path of a connection's local port, which ``ark run`` has written down."""
+    if ends is None:
+        return None
+    port = ends.split()[0].rpartition(":")[2]
+    lines = Path(os.environ["ARK_RUN_LOG"]).read_text().splitlines()
+    paths = [re.search(rf"pid={os.getpid()} .* path=(\d+) port={port}$", line) for line in lines]
+    return next((int(found[1]) for found in paths if found), None)
 
 
 def record(steering: Any) -> list[int | None]:
