@@ -1,6 +1,7 @@
 """``ark lab``: a real fabric out of network namespaces, with real agents, on this machine."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,10 +14,10 @@ from ark.cli.flags import count, fabric_of
 from ark.cli.output import note, print_json
 from ark.errors import ConfigError, LabError
 from ark.fabric.nearest import nearest
-from ark.lab.directory import BASE, UP, is_alive, names, read_note
+from ark.lab.directory import BASE, PREFIX, UP, is_alive, names, read_note
 from ark.lab.namespaces import inside, names_with
 from ark.lab.sweep import sweep
-from ark.units import parse_rate
+from ark.units import parse_rate, quoted
 
 if TYPE_CHECKING:
     from ark.lab.scaled import Scaled
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 RATE: Final = "100 Mbit/s"
 HASH_SEED_MAX: Final = 2**32 - 1
 RATE_MIN_BPS, RATE_MAX_BPS = 10**6, 10**10
+_NAME: Final = re.compile(r"[A-Za-z0-9]{1,20}")
 DOWN_S: Final = 30.0
 POLL_S: Final = 0.1
 
@@ -39,6 +41,7 @@ FabricFile = Annotated[
 ]
 Rate = Annotated[str, Parameter(help="Rate of the hosts' links; all others and all sizes keep proportion.")]
 HashSeed = Annotated[int, Parameter(help="The switches' hash seeds follow from it.")]
+Name = Annotated[str, Parameter(help="Name of the lab: one machine can hold several.")]
 Json = Annotated[bool, Parameter(help="Print one JSON object.", negative=())]
 
 
@@ -51,6 +54,7 @@ def up(
     policy: Annotated[
         Literal["ark", "paper", "none"], Parameter(help="What the agents run; none starts no agents.")
     ] = "ark",
+    name: Name = UP,
 ) -> None:
     """Build the fabric, start an agent on every host, and keep all of it until Ctrl-C or `ark lab down`.
 
@@ -59,8 +63,7 @@ def up(
     from ark.lab.lab import lab  # noqa: PLC0415 - NumPy and more, which --help does without
 
     chosen = scaled_fabric(fabric, rate, hash_seed)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `ark lab down` ends it in order
-    with lab(chosen.lab, name=UP) as built:
+    with lab(chosen.lab, name=_full(name)) as built:
         if policy != "none":
             note(f"starting {len(built.agents.hosts)} agents …")
             built.agents.start(policy)
@@ -71,50 +74,55 @@ def up(
         print(f"Configurations and logs: {built.directory}")
         print("A shell on a host: ark lab shell h0. Ctrl-C or ark lab down ends it.", flush=True)
         try:
+            # `ark lab down` ends it in order. Not earlier: pyroute2 ends processes that it forks by SIGTERM.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
             signal.pause()
         except KeyboardInterrupt:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             note("ending …")
 
 
 @app.command
-def down(*, json: Json = False) -> None:
+def down(*, name: Name = UP, json: Json = False) -> None:
     """End the lab of `ark lab up`, and remove what labs that were killed have left."""
     ended = []
-    for name in dict.fromkeys([UP, *names()]):
-        found = read_note(name)
-        if found is not None and is_alive(name):
-            if name != UP:
-                continue  # a run that goes on is its own
+    for one in dict.fromkeys([_full(name), *names()]):
+        found = read_note(one)
+        if found is not None and is_alive(one):
+            if one != _full(name):
+                continue  # somebody else's
             os.kill(found.process, signal.SIGTERM)
-            _wait_for_end(name)
-        elif not (names_with(f"{name}-") or name in names()):
+            _wait_for_end(one)
+        elif not (names_with(f"{one}-") or one in names()):
             continue
-        sweep(f"{name}-", BASE / name)
-        ended.append(name)
+        sweep(f"{one}-", BASE / one)
+        ended.append(one)
     if json:
         print_json({"ended": ended})
     else:
-        print("\n".join(f"{name} is gone" for name in ended) or "no lab is up")
+        print("\n".join(f"{one} is gone" for one in ended) or "no lab is up")
 
 
 @app.command
 def shell(
     node: Annotated[str, Parameter(help="A host or switch, such as h0, leaf1 or spine3.")],
     *command: Annotated[str, Parameter(help="A command in place of a shell.", allow_leading_hyphen=True)],
+    name: Name = UP,
 ) -> None:
     """Open a shell (or run a command) in the network of one host or switch of the lab that is up.
 
     ARK_SOCKET is set: `ark status`, `ark top` and programs that use ARK ask the agent of that host.
     """
-    name = _living()
-    found = read_note(name)
-    nodes = () if found is None else found.nodes
-    if node not in nodes:
-        raise ConfigError(nearest(node, nodes, "host or switch", f"{name} has"))
+    one = _full(name)
+    found = read_note(one)
+    if found is None or not is_alive(one):
+        raise LabError(f"no lab called {quoted(name)} is up; build one with: sudo ark lab up")
+    if node not in found.nodes:
+        raise ConfigError(nearest(node, found.nodes, "host or switch", f"{one} has"))
     words = list(command) or [os.environ.get("SHELL") or "/bin/sh"]
-    with inside(f"{name}-{node}"):
+    with inside(f"{one}-{node}"):
         environment = os.environ | {
-            "ARK_SOCKET": str(BASE / name / f"{node}.sock"),
+            "ARK_SOCKET": str(BASE / one / f"{node}.sock"),
             "PS1": f"{node}# ",
         }
         try:
@@ -142,14 +150,17 @@ def scaled_fabric(path: Path | None, rate: str, hash_seed: int) -> "Scaled":
     return scaled(fabric_of(path), rate_bps, hash_seed=count("--hash-seed", hash_seed, HASH_SEED_MAX))
 
 
-def _living() -> str:
-    """The lab that is meant: that of `ark lab up`, else the only run that goes on."""
-    alive = [name for name in names() if is_alive(name)]
-    if UP in alive:
-        return UP
-    if not alive:
-        raise LabError("no lab is up; build one with: sudo ark lab up")
-    return alive[-1]
+def _full(name: str) -> str:
+    """The name of a lab with what all have in front.
+
+    Raises
+    ------
+    ConfigError
+        If it could not stand in the name of a namespace.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"--name: {quoted(name)} is not allowed; give up to 20 letters and digits")
+    return PREFIX + name
 
 
 def _wait_for_end(name: str) -> None:

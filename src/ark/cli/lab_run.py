@@ -29,7 +29,6 @@ from ark.sim.traffic import PresetWorkload
 from ark.units import format_rate, format_size
 
 REQUESTS: Final = 300
-REQUESTS_FAULT: Final = 150
 REQUESTS_MAX: Final = 10_000
 SEEDS: Final = 2
 SEEDS_MAX: Final = 100
@@ -45,7 +44,7 @@ def run(
     out: Path | None = None,
     schemes: str = ",".join(SCHEMES),
     qps: str | None = None,
-    requests: int | None = None,
+    requests: int = REQUESTS,
     seeds: int | None = None,
     fault: str | None = None,
     fabric: FabricFile = None,
@@ -68,7 +67,7 @@ def run(
     qps
         Requests per second, one or several points. Default: 20,25; with --fault 25.
     requests
-        Requests of each run. Default: 300; with --fault 150.
+        Requests of each run.
     seeds
         Draws of traffic: seeds 0 to N-1. Default: 2.
     fault
@@ -77,10 +76,9 @@ def run(
     """
     chosen = scaled_fabric(fabric, rate, hash_seed)
     points = numbers("--qps", qps or (QPS if fault is None else QPS_FAULT))
-    wanted = (REQUESTS if fault is None else REQUESTS_FAULT) if requests is None else requests
     experiment = LabExperiment(
         fabric=chosen,
-        workload=PresetWorkload(requests=count("--requests", wanted, REQUESTS_MAX)),
+        workload=PresetWorkload(requests=count("--requests", requests, REQUESTS_MAX)),
         qps=tuple(sorted(points)),
         seeds=tuple(range(count("--seeds", SEEDS if seeds is None else seeds, SEEDS_MAX))),
         schemes=names(schemes),
@@ -106,6 +104,7 @@ def _compare(experiment: LabExperiment, out: Path, fabric: Path | None, rate: st
         progress(len(experiment.runs()), "Emulating") as advance,
     ):
         emulated = []
+        built.crew.start()
         for one in run_all(built, experiment):
             emulated.append(one)
             folder.take(one.result)

@@ -13,8 +13,11 @@ import msgspec
 from ark.errors import LabError
 
 BASE: Final = Path("/run/ark-lab")
-UP: Final = "ark-lab.up"
-"""The lab of ``ark lab up``; there is one on a machine."""
+PREFIX: Final = "ark-lab."
+"""What the names of all labs begin with."""
+
+UP: Final = "up"
+"""What the lab of ``ark lab up`` is called behind the dot, unless told otherwise."""
 
 NOTE: Final = "lab.json"
 
@@ -29,7 +32,7 @@ class Note(msgspec.Struct, frozen=True):
 
 def name_of_run() -> str:
     """The name of the lab of this process."""
-    return f"ark-lab.{os.getpid()}"
+    return f"{PREFIX}{os.getpid()}"
 
 
 def make(name: str, nodes: tuple[str, ...]) -> Path:

@@ -53,7 +53,8 @@ class Meter:
 def spoiled(busy: Busy, late_p95_s: float, fct_mean_s: float) -> str:
     """Why times say more about the machine than about the network; empty where they do not."""
     if busy.busy_share >= BUSY_MAX:
-        return f"{busy.busy_share:.0%} of {busy.cores} cores were busy"
+        busy_text, own = f"{100 * busy.busy_share:.0f} %", f"{100 * busy.lab_share:.0f} %"
+        return f"{busy_text} of {busy.cores} cores were busy, {own} with the lab"
     if late_p95_s > LATE_SHARE_MAX * fct_mean_s:
         return f"one in twenty transfers began {late_p95_s * 1e3:.0f} ms late"
     return ""

@@ -6,6 +6,7 @@ Each transfer begins at a place of its own, so that the bytes of one are never t
 import os
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from random import Random
 from typing import Final
 
@@ -14,6 +15,7 @@ _STRIDE: Final = 1_299_709
 """A prime, so that transfers begin at different places."""
 
 
+@cache
 def pattern() -> bytes:
     """The bytes, the same in every process."""
     return Random(0x41524B).randbytes(PATTERN_BYTES)

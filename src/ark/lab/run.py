@@ -28,14 +28,13 @@ from ark.units import NS_PER_S
 
 
 def run_all(lab: Lab, experiment: LabExperiment) -> Iterator[Emulated]:
-    """Every run of the experiment, in the order of ``runs``; agents are started and stopped as needed.
+    """Every run of the experiment, in the order of ``runs``; movers must be running, agents come and go.
 
     Raises
     ------
     LabError
         If an agent or a process of a host does not start, or ends.
     """
-    lab.crew.start()
     for scheme in experiment.schemes:
         policy = POLICIES.get(scheme)
         if policy is not None:

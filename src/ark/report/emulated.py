@@ -69,9 +69,10 @@ class Emulation:
         told = list(self.wrongs)
         spoiled = [row for row in self.checks if row["spoiled"]]
         if spoiled:
-            worst = ", ".join(dict.fromkeys(str(row["spoiled"]) for row in spoiled[:3]))
+            worst = max(spoiled, key=lambda row: (float(row["late_p95_s"]), float(row["busy_share"])))
             told.append(
-                f"This machine was the bottleneck in {len(spoiled)} of {len(self.checks)} runs ({worst}): "
+                f"This machine was the bottleneck in {len(spoiled)} of {len(self.checks)} runs "
+                f"(the worst: {worst['spoiled']}): "
                 "times there say more about it than about the network. Repeat them on an idle machine, or "
                 "at a lower --rate."
             )
