@@ -336,27 +336,35 @@ bool ark_choose(const struct ark_way *way, struct ark_choice *choice)
     return choice->claim != 0;
 }
 
+/* A lane of a path whose port a choice does not have yet; NULL if there is none. */
+static const struct ark_lane *unknown_lane(const struct path *path, const struct ark_choice *choice)
+{
+    for (uint32_t i = 0; i < path->count; i++) {
+        bool is_known = false;
+        for (uint32_t k = 0; k < choice->count; k++)
+            is_known |= choice->lanes[k].source_port == path->lanes[i].source_port;
+        if (!is_known)
+            return &path->lanes[i];
+    }
+    return NULL;
+}
+
 bool ark_choose_port(struct ark_choice *choice)
 {
     int64_t deadline_ns = ark_now_ns() + ark_settings.wait_ns;
     int cancel;
-    bool found = false;
+    const struct ark_lane *found = NULL;
     if (choice->count == ARK_PORTS_MAX || !is_mine(choice->claim) || !ark_lock_until(&lock, deadline_ns))
         return false;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    struct path *path = path_of(choice->claim);
-    bool is_same = is_agent_ready(deadline_ns) && path->count >= choice->count;
-    if (is_same && (path->count > choice->count || ask_lanes(peer_of(choice->claim), deadline_ns)))
-        for (uint32_t i = 0; i < path->count && !found; i++) {
-            bool known = false;
-            for (uint32_t k = 0; k < choice->count; k++)
-                known |= choice->lanes[k].source_port == path->lanes[i].source_port;
-            if (!known) {
-                choice->lanes[choice->count++] = path->lanes[i];
-                found = true;
-            }
-        }
+    if (is_agent_ready(deadline_ns)) {
+        found = unknown_lane(path_of(choice->claim), choice);
+        while (found == NULL && ask_lanes(peer_of(choice->claim), deadline_ns))
+            found = unknown_lane(path_of(choice->claim), choice);
+    }
+    if (found != NULL)
+        choice->lanes[choice->count++] = *found;
     unlock();
     pthread_setcancelstate(cancel, NULL);
-    return found;
+    return found != NULL;
 }
