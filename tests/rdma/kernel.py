@@ -86,6 +86,8 @@ def _unpack(package: str, kernel: Kernel) -> None:
     _run("dpkg-deb", "-x", str(debs[-1]), str(kernel.root))
     for deb in debs:
         deb.unlink()  # 70 MB that nobody reads again
+    if not (kernel.root / "lib").exists():
+        (kernel.root / "lib").symlink_to("usr/lib")  # where Debian 13 has them
     _run("depmod", "-b", str(kernel.root), kernel.version)
 
 
