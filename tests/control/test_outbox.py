@@ -77,6 +77,22 @@ def test_streams_are_opened_by_their_first_row_and_begin_anew_with_an_epoch() ->
     assert (datagram.epoch, datagram.number, datagram.first_seq) == (101, 1, 1)
 
 
+def test_a_stream_without_rows_falls_silent_unless_it_is_at_home() -> None:
+    outbox = Outbox(5, 100, bytes(16), KEY, ["up.0"], idle_ns=100)
+
+    def beats(now: int) -> set[str]:
+        outbox.beat(now)
+        return {send.subject for send in outbox.take()}
+
+    outbox.put("down.1", row(1), 0)
+    assert beats(0) == beats(1000) == {"up.0", "down.1"}
+    outbox.drop("down.1", 1, 1000)
+    assert beats(1000) == beats(1100) == {"up.0", "down.1"}
+    assert beats(1101) == beats(2000) == {"up.0"}
+    outbox.put("down.1", row(2), 3000)
+    assert beats(3000) == {"up.0", "down.1"}
+
+
 def test_a_host_may_announce_only_as_many_rows_as_others_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "ROWS_MAX", 2)
     outbox = new()

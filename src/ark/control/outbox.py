@@ -8,6 +8,7 @@ of a host are bounded in number, not the rows in them.
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from ark.control.lease import LEASE_NS
 from ark.control.stream import ROWS_MAX, OutStream
 from ark.control.timers import Deadlines
 from ark.control.wire import ROOM, Beat, Drop, Key, Message, Put, direct, encode_message, seal
@@ -34,7 +35,7 @@ class Send(NamedTuple):
 class Batch:
     """What waits to go out in one stream; it always fits into one datagram, as it is sent when full."""
 
-    __slots__ = ("parts", "rows", "sent_at", "size", "stream")
+    __slots__ = ("parts", "rows", "sent_at", "size", "spoke_at", "stream")
 
     def __init__(self) -> None:
         self.stream = OutStream()
@@ -42,26 +43,38 @@ class Batch:
         self.rows = 0
         self.size = 0
         self.sent_at: int | None = None
+        self.spoke_at: int | None = None
 
 
 class Outbox:
     """The sender's side of all streams of one host in its current epoch.
 
     Streams are opened by their first row and stay until the epoch ends; there are at most as many as subjects
-    that this fabric has.
+    that this fabric has. Those in ``home`` have heartbeats all the time, any other only while it holds rows
+    and for ``idle_ns`` after its last one: then everybody has heard that there are none.
     """
 
     __slots__ = (
-        "_batches", "_direct_number", "_due", "_ready", "batch_ns", "epoch", "fabric", "host", "key"
+        "_batches", "_direct_number", "_due", "_home", "_ready", "batch_ns", "epoch", "fabric", "host",
+        "idle_ns", "key",
     )  # fmt: skip
 
     def __init__(
-        self, host: int, epoch: int, fabric: bytes, key: Key, home: Iterable[str], *, batch_ns: int = BATCH_NS
+        self,
+        host: int,
+        epoch: int,
+        fabric: bytes,
+        key: Key,
+        home: Iterable[str],
+        *,
+        batch_ns: int = BATCH_NS,
+        idle_ns: int = 2 * LEASE_NS,
     ) -> None:
         self.host = host
         self.fabric = fabric
         self.key = key
         self.batch_ns = batch_ns
+        self.idle_ns = idle_ns
         self._batches: dict[str, Batch] = {}
         self._due: Deadlines[str] = Deadlines()
         self._ready: list[Send] = []
@@ -71,7 +84,8 @@ class Outbox:
     def restart(self, epoch: int, home: Iterable[str]) -> None:
         """Begin all streams anew in another epoch, without rows; the caller puts them again."""
         self.epoch = epoch
-        self._batches = {subject: Batch() for subject in home}
+        self._home = frozenset(home)
+        self._batches = {subject: Batch() for subject in sorted(self._home)}
         self._due = Deadlines()
         self._direct_number = 0
 
@@ -111,8 +125,10 @@ class Outbox:
         self._append(subject, batch, part, now)
 
     def beat(self, now: int) -> None:
-        """A heartbeat in every stream, together with the rows that wait in it."""
+        """A heartbeat in every stream that is not idle, together with the rows that wait in it."""
         for subject, batch in self._batches.items():
+            if not (subject in self._home or batch.stream.rows or self._spoke_lately(batch, now)):
+                continue
             beat = encode_message(Beat(len(batch.stream.rows), batch.stream.digest))
             self._make_room(subject, batch, len(beat), now)
             batch.parts.append(beat)
@@ -152,12 +168,16 @@ class Outbox:
             assert batch.size == sum(map(len, batch.parts)) <= ROOM
             assert bool(batch.parts) == (subject in self._due)
 
+    def _spoke_lately(self, batch: Batch, now: int) -> bool:
+        return batch.spoke_at is not None and now - batch.spoke_at <= self.idle_ns
+
     def _make_room(self, subject: str, batch: Batch, size: int, now: int) -> None:
         if batch.size + size > ROOM:
             self._flush(subject, batch, now)
 
     def _append(self, subject: str, batch: Batch, part: bytes, now: int) -> None:
         batch.parts.append(part)
+        batch.spoke_at = now
         batch.rows += 1
         batch.size += len(part)
         if subject not in self._due:

@@ -163,8 +163,9 @@ class Replica:
         self.clock = clock
         self.counters = ReplicaCounters()
         self.outbox = Outbox(
-            config.host, epoch, config.fabric, config.keys.signing, config.home, batch_ns=config.batch_ns
-        )
+            config.host, epoch, config.fabric, config.keys.signing, config.home,
+            batch_ns=config.batch_ns, idle_ns=2 * config.lease_ns,
+        )  # fmt: skip
         self.heard = 0
         self._randomness = randomness
         self._direct = direct(config.host)
