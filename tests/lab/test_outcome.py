@@ -106,6 +106,7 @@ def emulated(**changes: object) -> Emulated:
         "failed": [],
         "strayed": 0,
         "elsewhere_share": 0.0,
+        "uncounted": 0,
         "retransmits": 0,
         "late_p95_s": 0.0,
         "spoiled": "",
@@ -121,6 +122,7 @@ def test_what_must_not_be_is_said() -> None:
     assert emulated(elsewhere_share=0.02).wrongs() == [
         "2.0% of bytes were on other links than the chosen paths'"
     ]
+    assert emulated(uncounted=2).wrongs() == ["2 transfers were not counted on the links of their paths"]
     assert emulated(unsettled="claims are left: h0 knows of 1").wrongs() == ["claims are left: h0 knows of 1"]
 
 
@@ -128,3 +130,11 @@ def test_a_busy_machine_or_late_senders_spoil_a_run() -> None:
     assert spoiled(Busy(0.5, 0.3, 2), late_p95_s=0.001, fct_mean_s=0.5) == ""
     assert spoiled(Busy(0.95, 0.3, 2), 0.001, 0.5) == "95 % of 2 cores were busy, 30 % with the lab"
     assert spoiled(Busy(0.5, 0.3, 2), 0.1, 0.5) == "one in twenty transfers began 100 ms late"
+
+
+def test_bytes_during_a_transfer_are_between_the_readings_around_it() -> None:
+    found = LinkBytes((7, 9), np.array([0.0, 1.0, 2.0, 3.0]), np.array([[0, 0], [10, 1], [30, 2], [60, 3]]))
+    assert found.during(7, 1.0, 2.0) == 20
+    assert found.during(7, 1.1, 1.9) == 20
+    assert found.during(7, 0.9, 2.1) == 60
+    assert found.during(9, -1.0, 99.0) == 3

@@ -2,18 +2,25 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from ark.cli.discover_watch import watches_of
+from ark.discover.learned import LearnedMap, LearnedPath
+from ark.discover.numbering import FabricNumbering
+from ark.discover.watch import State, Watch
 from ark.errors import ConfigError
-from ark.fabric import leaf_spine
+from ark.fabric import leaf_spine, path_map
 from ark.lab.agents import Agents
 from ark.lab.experiment import LabExperiment
 from ark.lab.faults import fault_runs
 from ark.lab.lab import Lab, lab
+from ark.lab.outcome import Emulated
 from ark.lab.run import run_all, run_fault, run_one
 from ark.lab.scaled import scaled
 from ark.lab.settle import settled
+from ark.lab.sightings import sightings, tell_watches
 from ark.lab.twin import twin_of
 from ark.sim.traffic import PresetWorkload
 
@@ -39,6 +46,34 @@ def test_schemes_that_the_lab_does_not_have_are_refused() -> None:
         LabExperiment(fabric=FABRIC, seeds=()).check()
 
 
+def _watches_agree(one: Emulated) -> None:
+    """Watches of exact maps hear nothing against them; one whose paths are swapped does."""
+    fabric = FABRIC.lab
+    paths = [int(path) for path in one.result.path]
+    right = list(sightings(fabric, one.result, paths, one.bytes))
+    assert len(right) == 24
+    watches = {(a, b): _watch(a, b) for a, b in zip(one.result.flows.src, one.result.flows.dst, strict=True)}
+    tell_watches(watches, one.result, right, now=1)
+    assert {watch.state for watch in watches.values()} == {State.VALID}
+    swapped = [replace(seen, counted_bytes=0) for seen in right[:1]]
+    tell_watches(watches, one.result, swapped, now=1)
+    ends = one.result.flows.src[0], one.result.flows.dst[0]
+    assert watches[ends].state is State.SUSPECT
+
+
+def _watch(source: str, target: str) -> Watch:
+    a, b = FABRIC.lab.nic(source), FABRIC.lab.nic(target)
+    exact = path_map(FABRIC.lab, a, b, proto=6)
+    paths = tuple(
+        LearnedPath(path, ("leaf0", f"spine{path}", "leaf1"), exact.ports(path)) for path in exact.paths
+    )
+    learned = LearnedMap(
+        source, target, a.address, b.address, 6, 4791, "port", "", paths=paths, method="model"
+    )
+    (found,) = watches_of([learned], {}, FabricNumbering(FABRIC.lab), now=0, interval_ns=10**9)
+    return found
+
+
 @pytest.mark.slow
 def test_every_transfer_arrives_right_on_the_path_that_was_chosen(built: Lab) -> None:
     ecmp, ark = run_all(built, EXPERIMENT)
@@ -51,6 +86,7 @@ def test_every_transfer_arrives_right_on_the_path_that_was_chosen(built: Lab) ->
     assert ark.kinds == {"steered": 24}
     assert (ecmp.result.flows.size_bytes == ark.result.flows.size_bytes).all()
     assert ecmp.result.sport == [str(port) for port in ecmp.result.flows.sport]
+    _watches_agree(ark)
     twin = twin_of(EXPERIMENT, ecmp.result)
     assert twin.path == ecmp.result.path
     assert twin.row()["engine"] == "flow"

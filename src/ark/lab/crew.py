@@ -75,7 +75,7 @@ class Crew:
         end_s = last_ns / 1e9 + DONE_S
         done: list[Done] = []
         ready: set[str] = set()
-        turn_s = 0.0
+        turn_s = -LEAD_NS / 1e9  # once before anything moves
         while len(done) < wanted or len(ready) < len(orders):
             now_s = (time.monotonic_ns() - begin_ns) / 1e9
             if now_s > end_s:

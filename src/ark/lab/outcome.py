@@ -30,6 +30,13 @@ class LinkBytes:
     time_s: NDArray[np.float64]
     sent: NDArray[np.int64]
 
+    def during(self, link: int, begin_s: float, end_s: float) -> int:
+        """Bytes on a link between the last reading before ``begin_s`` and the first one after ``end_s``."""
+        column = self.sent[:, self.links.index(link)]
+        first = max(0, int(np.searchsorted(self.time_s, begin_s, side="right")) - 1)
+        last = min(len(self.time_s) - 1, int(np.searchsorted(self.time_s, end_s, side="left")))
+        return int(column[last] - column[first])
+
 
 @dataclass(frozen=True, slots=True)
 class Emulated:
@@ -47,6 +54,8 @@ class Emulated:
         Transfers whose 5-tuple leads over another path than the one that ARK chose.
     elsewhere_share
         Of the bytes on the fabric's links: how many were not on the links of the chosen paths.
+    uncounted
+        Transfers on whose path a link counted fewer bytes than theirs while they ran.
     retransmits
         TCP segments that were sent twice.
     late_p95_s
@@ -64,6 +73,7 @@ class Emulated:
     failed: list[str]
     strayed: int
     elsewhere_share: float
+    uncounted: int
     retransmits: int
     late_p95_s: float
     spoiled: str
@@ -78,6 +88,8 @@ class Emulated:
             found.append(f"{self.strayed} transfers did not take the path that ARK chose")
         if self.elsewhere_share > ELSEWHERE_MAX:
             found.append(f"{self.elsewhere_share:.1%} of bytes were on other links than the chosen paths'")
+        if self.uncounted:
+            found.append(f"{self.uncounted} transfers were not counted on the links of their paths")
         if self.unsettled:
             found.append(self.unsettled)
         return found

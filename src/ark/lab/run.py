@@ -22,6 +22,7 @@ from ark.lab.outcome import (
 )
 from ark.lab.pattern import checksum, pattern
 from ark.lab.settle import settled
+from ark.lab.sightings import sightings
 from ark.sim.results import RunResult
 from ark.sim.traffic import Traffic
 from ark.units import NS_PER_S
@@ -123,6 +124,7 @@ def run_one(
     counted = LinkBytes(counters.links, time_s, sent)
     result, paths = _result(experiment, scheme, qps, seed, traffic, done)
     sizes = experiment.fabric.sizes(traffic.flows.size_bytes)
+    meant = [path if one.path is None else one.path for one, path in zip(done, paths, strict=True)]
     late_p95_s = float(np.percentile([one.late_ns for one in done], 95)) / NS_PER_S
     return Emulated(
         result=result,
@@ -136,12 +138,9 @@ def run_one(
             if one.error
         ],
         strayed=sum(one.path not in {None, path} for one, path in zip(done, paths, strict=True)),
-        elsewhere_share=elsewhere(
-            experiment.fabric.lab,
-            traffic.flows,
-            sizes,
-            [path if one.path is None else one.path for one, path in zip(done, paths, strict=True)],
-            counted,
+        elsewhere_share=elsewhere(experiment.fabric.lab, traffic.flows, sizes, meant, counted),
+        uncounted=sum(
+            not seen.is_enough for seen in sightings(experiment.fabric.lab, result, meant, counted)
         ),
         retransmits=sum(one.retransmits for one in done),
         late_p95_s=late_p95_s,
