@@ -3,9 +3,9 @@
 ``DrainAndMove`` decides and touches nothing; ``drain_and_move`` does what it says. Whatever fails, the queue
 pair goes back to RTS, on its old port, if it can.
 
-Move at a segment's end, with nothing outstanding. Seen on soft RoCE of Linux 6.1: inside a message of 1 MiB
-the queue pair counts as drained only after its acknowledge time-out, and the rest of the message then waits
-for the next request that is posted.
+Move at a segment's end, with nothing outstanding. Seen on soft RoCE: inside a message of 1 MiB the queue pair
+of Linux 6.1 counts as drained only after its acknowledge time-out, and the rest of the message then waits for
+the next request that is posted; on 6.12 the rest goes on after another time-out.
 
 Source of the transitions: InfiniBand Architecture Specification 1.4, vol. 1, 10.3.1; Linux,
 drivers/infiniband/core/verbs.c (``qp_state_table``).
