@@ -5,11 +5,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
-from tests.contracts.programs.sockets import carrier, connections, path_by_port, record
+from tests.contracts.programs.sockets import be_patient, carrier, connections, path_of, record
 
-RECEIVER = "127.0.0.2"
+RECEIVER = os.environ["RECEIVER"]
 SIZE = 4 << 20
 
 
@@ -29,6 +28,7 @@ def receive(folder: Path) -> None:
 
 
 def send(folder: Path) -> None:
+    be_patient()
     from mooncake.engine import TransferEngine  # noqa: PLC0415
 
     from ark.integrations import mooncake  # noqa: PLC0415
@@ -37,11 +37,10 @@ def send(folder: Path) -> None:
     buffer = ctypes.create_string_buffer(b"ARK" * (SIZE // 3), SIZE)
     here = ctypes.addressof(buffer)
     engine = mooncake.SteeredEngine(TransferEngine)
-    assert engine.initialize("127.0.0.1", "P2PHANDSHAKE", "tcp", "") == 0
+    assert engine.initialize(os.environ["SENDER"], "P2PHANDSHAKE", "tcp", "") == 0
     assert engine.register_memory(here, SIZE) == 0
     chosen = record(engine.steering)
-    results: list[Any] = []
-    for _ in range(12):
+    for _ in sys.stdin:  # one transfer a line
         before = connections()
         assert (
             engine.batch_transfer_sync_write(
@@ -49,9 +48,7 @@ def send(folder: Path) -> None:
             )
             == 0
         )
-        results.append([chosen[-1], path_by_port(carrier(before, SIZE))])
-    sys.stdout.write(json.dumps(results))
-    sys.stdout.flush()
+        print(json.dumps([chosen[-1], path_of(carrier(before, SIZE))]), flush=True)  # noqa: T201
     os._exit(0)  # several engines in one process end in any order
 
 

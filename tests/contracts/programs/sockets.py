@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import ark.client
 from ark.integrations import wiring
 
 
@@ -53,19 +54,24 @@ def carrier(before: dict[str, tuple[int, int]], size_bytes: int) -> str | None:
     return most if size_bytes <= grown[most] <= 1.1 * size_bytes + 100_000 else None
 
 
-def path_by_order(ends: str | None) -> int | None:
-    """The path that ``OpenedHere`` has given a connection."""
-    return None if ends is None else OpenedHere.paths[ends]
-
-
-def path_by_port(ends: str | None) -> int | None:
-    """The path of a connection's local port, which ``ark run`` has written down."""
+def path_of(ends: str | None) -> int | None:
+    """The path of a connection: as ``OpenedHere`` has given it, or of its port in the log of ``ark run``."""
     if ends is None:
         return None
-    port = ends.split()[0].rpartition(":")[2]
+    if OpenedHere.paths:
+        return OpenedHere.paths[ends]
+    port, dport = (end.rpartition(":")[2] for end in ends.split())
     lines = Path(os.environ["ARK_RUN_LOG"]).read_text().splitlines()
-    paths = [re.search(rf"pid={os.getpid()} .* path=(\d+) port={port}$", line) for line in lines]
-    return next((int(found[1]) for found in paths if found), None)
+    found = [
+        re.search(rf"pid={os.getpid()} .* dport={dport} path=(\d+) port={port}$", line) for line in lines
+    ]
+    return next((int(one[1]) for one in found if one), None)
+
+
+def be_patient() -> None:
+    """Wait longer for the agent than a transfer should: the machine of a test may be busy."""
+    client = ark.client.Client(timeout_s=30)
+    vars(ark.client)["_default"] = client
 
 
 def record(steering: Any) -> list[int | None]:
