@@ -1,6 +1,6 @@
 """An early hint for each prefill request of vLLM's server, by its option ``--middleware``."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -54,7 +54,7 @@ class _Handoff(msgspec.Struct):
 
 class _Prefill(msgspec.Struct):
     kv_transfer_params: _Handoff | None = None
-    prompt: str | list[int] | list[str] | list[list[int]] | None = None
+    prompt: str | list[int | str | list[int]] | None = None
     messages: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -74,7 +74,7 @@ def prompt_tokens(body: bytes) -> int:
     return _tokens(prompt)
 
 
-def _tokens(prompt: "str | list[int] | list[str] | list[list[int]]") -> int:
+def _tokens(prompt: "str | Sequence[int | str | list[int]]") -> int:
     if isinstance(prompt, str):
         return -(-len(prompt.encode(errors="replace")) // BYTES_A_TOKEN)
     return sum(1 if isinstance(part, int) else _tokens(part) for part in prompt)
