@@ -1,6 +1,7 @@
 """A stock Debian kernel for the guest: found through apt, downloaded, unpacked, never installed."""
 
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,8 @@ def stock_kernel(cache: Path) -> Kernel:
     kernel = Kernel(version, cache / package)
     if not (kernel.modules / "modules.dep").is_file():
         cache.mkdir(parents=True, exist_ok=True)
+        for old in cache.glob("linux-image-*"):
+            shutil.rmtree(old) if old.is_dir() else old.unlink()  # 400 MB each, and some may be cut off
         _unpack(package, kernel)
     return kernel
 

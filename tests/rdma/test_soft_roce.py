@@ -85,6 +85,15 @@ def test_the_package_ibverbs_is_steered_too(seen: dict[str, Any]) -> None:
     assert list(seen["ibverbs"]["spines"]) == [str(seen["ibverbs"]["path"])]
 
 
+def test_without_agents_there_is_no_preference_and_no_harm(seen: dict[str, Any]) -> None:
+    assert seen["alone"] == {
+        "path": None,
+        "reason": "no agent answers",
+        "outcome": "NotSteered(reason='no preference')",
+        "verified": True,
+    }
+
+
 def test_a_transfer_leaves_a_throttled_spine_and_gets_faster(seen: dict[str, Any]) -> None:
     moved = seen["moved"]
     before, after = moved["paths"]

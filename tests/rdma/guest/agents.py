@@ -55,7 +55,7 @@ socket = "{name}.sock"
 
 
 class Agents:
-    """Both agents, started; ``stop`` ends them."""
+    """Both agents, started; ``stop`` ends them, ``close`` their clients."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -104,10 +104,13 @@ class Agents:
                     raise RuntimeError(f"the agent of {host.name} has heard nobody: {log[-2000:]}")
                 time.sleep(0.5)
 
-    def stop(self) -> None:
-        """End both."""
+    def close(self) -> None:
+        """End the applications' connections."""
         for client in self._clients.values():
             client.close()
+
+    def stop(self) -> None:
+        """End both."""
         for one in self._running:
             one.terminate()
         for one in self._running:

@@ -133,6 +133,22 @@ def moved(agents: Agents, left: End, right: End) -> dict[str, object]:
     }
 
 
+def alone(agents: Agents, left: End, right: End) -> dict[str, object]:
+    """A transfer once the agents have gone: no preference, and the bytes arrive all the same."""
+    data = os.urandom(PART_BYTES)
+    left.buffer.write(data, len(data))
+    transfer = agents.client(SENDER).transfer(RECEIVER.name, ANNOUNCED_BYTES, dport=DPORT)
+    ours, _, outcome = connected(left, right, transfer.source_port, None)
+    left.post(ours, WRITE, to=right, offset=0, size_bytes=PART_BYTES, number=0)
+    left.finished(1, TIMEOUT_S)
+    return {
+        "path": transfer.path,
+        "reason": transfer.reason,
+        "outcome": str(outcome),
+        "verified": right.buffer.read(PART_BYTES, 0) == data,
+    }
+
+
 def main() -> None:
     """Run all, and write what was seen."""
     began = time.monotonic()
@@ -157,6 +173,8 @@ def main() -> None:
     result["moved"] = moved(agents, left, right)
     say("a transfer has moved")
     agents.stop()
+    result["alone"] = alone(agents, left, right)
+    agents.close()
     Path("/mnt/result.json").write_text(json.dumps(result, indent=1))
 
 
