@@ -149,6 +149,13 @@ def test_plug_ins_run_in_every_process(vllm: Wheel) -> None:
     assert 'DEFAULT_PLUGINS_GROUP = "vllm.general_plugins"' in vllm.text("vllm.plugins")
 
 
+def test_roles_stand_in_the_transfer_s_configuration(vllm: Wheel) -> None:
+    text = vllm.text("vllm.config.kv_transfer")
+    assert "class KVTransferConfig" in text
+    assert re.search(r"^    kv_role: ", text, re.MULTILINE)
+    assert '"kv_consumer"' in text
+
+
 def test_middleware_is_an_option_of_the_server(vllm: Wheel) -> None:
     assert re.search(
         r"^    middleware: list\[str\]", vllm.text("vllm.entrypoints.common.cli_args"), re.MULTILINE

@@ -15,6 +15,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.mooncake import mooncake_conne
 from ark.integrations.mooncake import SteeredEngine
 from ark.integrations.replacing import replaced
 from ark.integrations.versions import complaint, fits, installed, stay_away
+from ark.integrations.vllm_role import sends
 
 SEND_BLOCKS = ("self", "remote_session", "src_ptrs", "dst_ptrs", "lengths")
 WORKER = ("self", "vllm_config", "engine_id", "kv_cache_config")
@@ -25,7 +26,7 @@ class MooncakeConnector(mooncake_connector.MooncakeConnector):  # type: ignore[m
 
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
         engine = mooncake_connector.TransferEngine
-        if engine is None or stay_away(_complaints()):
+        if engine is None or not sends(vllm_config) or stay_away(_complaints()):
             super().__init__(vllm_config, role, kv_cache_config)
             return
         with replaced(mooncake_connector, "TransferEngine", lambda: SteeredEngine(engine)):

@@ -16,6 +16,7 @@ from ark.integrations.nixl import steered_agent, steering_for_ucx
 from ark.integrations.replacing import replaced
 from ark.integrations.steering import talking_to
 from ark.integrations.versions import complaint, fits, installed, log, stay_away
+from ark.integrations.vllm_role import sends
 
 WORKER = ("self", "vllm_config", "engine_id", "kv_cache_config")
 HANDSHAKE = (
@@ -52,7 +53,7 @@ class NixlPushConnector(connector.NixlPushConnector):  # type: ignore[misc]
     """vLLM's own, of whose writes ARK chooses the path."""
 
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
-        if stay_away(_complaints(push_worker.NixlPushConnectorWorker)):
+        if not sends(vllm_config) or stay_away(_complaints(push_worker.NixlPushConnectorWorker)):
             super().__init__(vllm_config, role, kv_cache_config)
             return
         with replaced(base_worker, "NixlWrapper", _agent(base_worker.NixlWrapper, push=True)):

@@ -12,6 +12,10 @@ from tests.integrations.engines.standins.modules import forget, put
 from tests.integrations.engines.watching import Reserved, RunLog, Watched, in_thread, join
 
 V1 = "vllm.distributed.kv_transfer.kv_connector.v1"
+PREFILL, DECODE = (
+    types.SimpleNamespace(kv_transfer_config=types.SimpleNamespace(kv_role=role))
+    for role in ("kv_producer", "kv_consumer")
+)
 KNOWN = {"vllm": "0.33.0", "mooncake-transfer-engine": "0.3.13.post1", "nixl": "1.5.1"}
 
 
@@ -41,7 +45,7 @@ def mooncake_connector(
 def test_mooncake_s_send_blocks_reserves_exact_bytes(
     mooncake_connector: types.ModuleType, watched: Watched
 ) -> None:
-    worker = mooncake_connector.MooncakeConnector(None, "worker", None).connector_worker
+    worker = mooncake_connector.MooncakeConnector(PREFILL, "worker", None).connector_worker
     network = vllm_mooncake.TransferEngine.network
     network.gate.clear()
     lengths = [300_000, 500_000, 7]
@@ -55,12 +59,12 @@ def test_mooncake_s_send_blocks_reserves_exact_bytes(
 
 
 def test_the_scheduler_s_side_has_no_engine(mooncake_connector: types.ModuleType, watched: Watched) -> None:
-    assert mooncake_connector.MooncakeConnector(None, "scheduler", None).connector_worker is None
+    assert mooncake_connector.MooncakeConnector(PREFILL, "scheduler", None).connector_worker is None
 
 
 def test_vllm_s_own_engine_is_left_in_place(mooncake_connector: types.ModuleType, watched: Watched) -> None:
     before = vllm_mooncake.TransferEngine
-    worker = mooncake_connector.MooncakeConnector(None, "worker", None).connector_worker
+    worker = mooncake_connector.MooncakeConnector(PREFILL, "worker", None).connector_worker
     assert vllm_mooncake.TransferEngine is before
     assert worker.engine.lanes == 4
 
@@ -74,7 +78,7 @@ def test_an_unknown_version_runs_as_it_was(
     version: str,
 ) -> None:
     installed[engine] = version
-    worker = mooncake_connector.MooncakeConnector(None, "worker", None).connector_worker
+    worker = mooncake_connector.MooncakeConnector(PREFILL, "worker", None).connector_worker
     assert type(worker.engine) is vllm_mooncake.TransferEngine
     assert worker._send_blocks("10.9.0.2:15403", [1], [4], [800_000]) == 0
     assert [record.getMessage().partition(" is not known")[0] for record in caplog.records] == [
@@ -86,7 +90,7 @@ def test_a_changed_hook_runs_as_it_was(
     mooncake_connector: types.ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delattr(vllm_mooncake.MooncakeConnectorWorker, "_send_blocks")
-    worker = mooncake_connector.MooncakeConnector(None, "worker", None).connector_worker
+    worker = mooncake_connector.MooncakeConnector(PREFILL, "worker", None).connector_worker
     assert type(worker.engine) is vllm_mooncake.TransferEngine
     assert "_send_blocks is gone" in caplog.text
 
@@ -96,7 +100,7 @@ def test_without_mooncake_the_error_is_vllm_s(
 ) -> None:
     monkeypatch.setattr(vllm_mooncake, "TransferEngine", None)
     with pytest.raises(RuntimeError, match="Mooncake is not available"):
-        mooncake_connector.MooncakeConnector(None, "worker", None)
+        mooncake_connector.MooncakeConnector(PREFILL, "worker", None)
 
 
 @pytest.fixture
@@ -119,7 +123,7 @@ def nixl_connectors(
 def test_nixl_s_pushes_are_reserved_until_they_are_done(
     nixl_connectors: types.ModuleType, watched: Watched, run_log: RunLog
 ) -> None:
-    worker = nixl_connectors.NixlPushConnector(None, "worker", None).connector_worker
+    worker = nixl_connectors.NixlPushConnector(PREFILL, "worker", None).connector_worker
     worker.nixl_wrapper.connecting = lambda number: run_log.opened(3 - number)
     worker._ensure_handshake("10.9.0.3", 5600, "decode")
     worker._xfer_blocks(40)
@@ -135,7 +139,7 @@ def test_nixl_s_pushes_are_reserved_until_they_are_done(
 def test_nixl_s_pulls_are_counted_and_that_is_said(
     nixl_connectors: types.ModuleType, watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
-    worker = nixl_connectors.NixlConnector(None, "worker", None).connector_worker
+    worker = nixl_connectors.NixlConnector(PREFILL, "worker", None).connector_worker
     worker._ensure_handshake("10.9.0.3", 5600, "prefill")
     worker._read_blocks(40)
     assert watched.transfers() == []
@@ -149,6 +153,15 @@ def test_nixl_connectors_with_an_unknown_version_run_as_they_were(
     nixl_connectors: types.ModuleType, installed: dict[str, str], caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     installed["nixl"] = "2.0.0"
-    connector: Any = getattr(nixl_connectors, name)(None, "worker", None)
+    connector: Any = getattr(nixl_connectors, name)(PREFILL, "worker", None)
     assert type(connector.connector_worker.nixl_wrapper) is nixl_api.nixl_agent
     assert "nixl 2.0.0 is not known" in caplog.text
+
+
+def test_a_decode_host_makes_no_more_connections(
+    mooncake_connector: types.ModuleType, nixl_connectors: types.ModuleType
+) -> None:
+    worker = mooncake_connector.MooncakeConnector(DECODE, "worker", None).connector_worker
+    assert type(worker.engine) is vllm_mooncake.TransferEngine
+    worker = nixl_connectors.NixlPushConnector(DECODE, "worker", None).connector_worker
+    assert type(worker.nixl_wrapper) is nixl_api.nixl_agent
