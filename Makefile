@@ -5,9 +5,10 @@ VENV := .venv
 UV := $(VENV)/bin/uv
 RUN := $(UV) run --no-sync
 PYTEST_WORKERS ?= auto
+ENGINES_VENV := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ark/engines
 ENGINES := vllm sglang lmcache nixl-cu12 mooncake-transfer-engine-non-cuda ai-dynamo
 
-.PHONY: help install lint types test test-long test-rdma test-contracts demo docs clean
+.PHONY: help install lint types test test-long test-rdma test-contracts test-engines demo docs clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -41,6 +42,12 @@ test-contracts: install  ## The adapters against the newest vLLM, SGLang, LMCach
 	  $(PYTHON) -m pip download -q --no-deps --only-binary :all: -d $(VENV)/wheels $$engine || echo "no wheel of $$engine"; \
 	done
 	ARK_WHEELS=$(VENV)/wheels $(RUN) pytest -q tests/contracts
+
+test-engines: install  ## Unmodified Mooncake and NIXL (from PyPI, 115 MB, once) under ark run, in namespaces; needs root
+	$(UV) venv --quiet --allow-existing --python $(VENV)/bin/python $(ENGINES_VENV)
+	$(UV) pip install --quiet --python $(ENGINES_VENV)/bin/python --no-deps \
+	  -r tests/integrations/preload/engines/requirements.txt
+	ARK_ENGINES=$(ENGINES_VENV)/bin/python $(RUN) pytest tests/integrations/preload/test_engines.py
 
 demo: install    ## The paper's experiment and a Mooncake-like workload: result tables and reports in demo-out
 	$(RUN) ark reproduce --quick --out demo-out/paper

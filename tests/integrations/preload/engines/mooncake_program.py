@@ -1,0 +1,31 @@
+"""A program that knows nothing of ARK: the Mooncake Transfer Engine over TCP. ROLE ADDRESS SIZE."""
+
+import json
+import sys
+from collections.abc import Mapping
+
+import numpy as np
+from mooncake.engine import TransferEngine
+
+
+def say(answer: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+role, address, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+engine = TransferEngine()
+if engine.initialize(address, "P2PHANDSHAKE", "tcp", "") != 0:
+    sys.exit("the engine does not start")
+memory = np.zeros(size, np.uint8)
+engine.register_memory(memory.ctypes.data, size)
+if role == "receive":
+    say({"session": f"{address}:{engine.get_rpc_port()}", "place": memory.ctypes.data})
+    for _ in sys.stdin:
+        say({"sum": int(memory.sum(dtype=np.uint64))})
+else:
+    for line in sys.stdin:
+        order = json.loads(line)
+        memory[:] = order["value"]
+        result = engine.transfer_sync_write(order["session"], memory.ctypes.data, order["place"], size)
+        say({"ok": result == 0})
