@@ -54,6 +54,7 @@ def is_gone(name: str) -> bool:
         (["run", "--fault", "spine-up"], 'did you mean "spine-down"'),
         (["run", "--fault", "all", "--out", "x"], "leave --out and --seeds out"),
         (["run", "--out", "x", "--hash-seed", "0"], "--hash-seed: 0 is not allowed"),
+        (["run", "--mover", "mooncake", "--out", "x"], "--out: --mover mooncake writes one after the other"),
         (["up", "--fabric", "nowhere.toml"], "nowhere.toml"),
         (["down", "--name", "a/b"], '--name: "a/b" is not allowed; give up to 20 letters and digits'),
     ],

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import cyclopts
 from rich.console import Console
@@ -11,6 +11,7 @@ from ark import __version__
 from ark.cli.flags import count, names, numbers, output
 from ark.cli.lab import RATE, FabricFile, HashSeed, Json, Rate, scaled_fabric
 from ark.cli.lab_faults import run_faults
+from ark.cli.lab_mooncake import run_mooncake
 from ark.cli.output import note, print_json, print_table, progress
 from ark.cli.presentation import WIDE, listed
 from ark.errors import ConfigError
@@ -29,6 +30,7 @@ from ark.sim.traffic import PresetWorkload
 from ark.units import format_rate, format_size
 
 REQUESTS: Final = 300
+WRITES: Final = 30
 REQUESTS_MAX: Final = 10_000
 SEEDS: Final = 2
 SEEDS_MAX: Final = 100
@@ -44,9 +46,10 @@ def run(
     out: Path | None = None,
     schemes: str = ",".join(SCHEMES),
     qps: str | None = None,
-    requests: int = REQUESTS,
+    requests: int | None = None,
     seeds: int | None = None,
     fault: str | None = None,
+    mover: Literal["own", "mooncake"] = "own",
     fabric: FabricFile = None,
     rate: Rate = RATE,
     hash_seed: HashSeed = 1,
@@ -67,14 +70,25 @@ def run(
     qps
         Requests per second, one or several points. Default: 20,25; with --fault 25.
     requests
-        Requests of each run.
+        Requests of each run. Default: 300; with --mover mooncake 30.
     seeds
         Draws of traffic: seeds 0 to N-1. Default: 2.
     fault
         What breaks during a run under ark: spine-down, link-down, agent-killed, management-loss,
         management-cut, late-host, several of them, or all. Nothing is compared then.
+    mover
+        mooncake: the unmodified engine of PyPI moves the bytes, 16 MiB writes one after the other, and the
+        counters say which spine each took. Nothing is compared then.
     """
+    if mover == "mooncake":
+        given = {"--out": out, "--qps": qps, "--seeds": seeds, "--fault": fault}
+        for flag, value in given.items():
+            if value is not None:
+                raise ConfigError(f"{flag}: --mover mooncake writes one after the other; leave it out")
+        wanted = count("--requests", WRITES if requests is None else requests, REQUESTS_MAX)
+        return run_mooncake(scaled_fabric(fabric, rate, hash_seed).lab, wanted, as_json=json)
     chosen = scaled_fabric(fabric, rate, hash_seed)
+    requests = REQUESTS if requests is None else requests
     points = numbers("--qps", qps or (QPS if fault is None else QPS_FAULT))
     experiment = LabExperiment(
         fabric=chosen,
