@@ -12,6 +12,7 @@ from tests.integrations.engines.watching import Reserved, RunLog, Watched, in_th
 from ark.client import Client, Lane
 from ark.client.held import Laned
 from ark.client.session import Assignment, Session
+from ark.integrations import mooncake, mooncake_lanes
 from ark.integrations.mooncake import SteeredEngine, udp_sports
 from ark.integrations.mooncake_lanes import why_one
 from ark.integrations.sessions import Peers
@@ -191,6 +192,82 @@ def test_without_the_log_of_ark_run_there_is_one_engine(
     assert engine_type.network.reads == []
     assert engine.steering is not None
     assert engine.steering.counts.unsteered == 1
+
+
+def test_a_batch_that_can_t_be_submitted_is_released(
+    made: Made, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise RuntimeError("queue full")
+
+    monkeypatch.setattr(made.type, "_submit", refuse)
+    with pytest.raises(RuntimeError, match="queue full"):
+        made.engine.transfer_submit_write(SESSION, 65_536, 1, MB)
+    assert watched.settled() == []
+
+
+def test_batches_whose_end_nobody_asks_for_are_bounded(
+    made: Made, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mooncake, "BATCHES_MAX", 2)
+    batches = [made.engine.transfer_submit_write(SESSION, 65_536, 1, MB) for _ in range(5)]
+    assert len(watched.settled()) == 2
+    made.engine.get_batch_transfer_status(batches[-2:])
+    assert watched.settled() == []
+
+
+def test_a_number_used_again_ends_the_batch_that_had_it(
+    made: Made, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made.type, "_submit", lambda *_: 4711)
+    for _ in range(3):
+        assert made.engine.transfer_submit_write(SESSION, 65_536, 1, MB) == 4711
+    assert len(watched.settled()) == 1
+    made.engine._over(4711)
+
+
+def test_a_failed_submission_is_forgotten_when_it_is_asked_for(made: Made, watched: Watched) -> None:
+    batch = made.engine.transfer_submit_write(SESSION, 65_536, 1, MB)
+    for one in made.engine._engines._engines:
+        one.pending = dict.fromkeys(one.pending, -1)
+    assert made.engine.transfer_check_status(batch) == -1
+    assert watched.settled() == []
+
+
+def test_an_engine_that_can_t_register_memory_is_used_no_more(
+    made: Made, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = made.type.register_memory
+    monkeypatch.setattr(
+        made.type,
+        "register_memory",
+        lambda self, *arguments: -1 if self.number == 2 else register(self, *arguments),
+    )
+    assert made.engine.register_memory(1 << 30, 10) == 0
+    assert made.engine.lanes == 2
+    assert {made.write() for _ in range(6)} == {0}
+    assert {write.engine for write in made.network.writes} <= {0, 1}
+
+
+def test_peers_that_are_remembered_are_bounded(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mooncake_lanes, "SESSIONS_MAX", 1)
+    for session in (SESSION, "10.9.0.3:15403", SESSION):
+        made.write(session=session)
+    assert len(made.network.reads) == 12
+
+
+def test_why_there_is_one_engine_is_said(
+    watched: Watched, run_log: RunLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = SteeredEngine(mooncake_engine.fresh())
+    engine.initialize("10.9.0.1", "P2PHANDSHAKE", "rdma", "mlx5_0")
+    assert engine.lanes == 1
+    assert "counted, not steered: set MC_NUM_QP_PER_EP=1" in caplog.text
+
+
+def test_an_engine_that_was_never_initialized(run_log: RunLog) -> None:
+    engine = SteeredEngine(mooncake_engine.fresh())
+    assert engine.transfer_sync_write(SESSION, 65_536, 1, MB) == 0
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.integrations.engines.standins import nixl_api
 from tests.integrations.engines.watching import Reserved, RunLog, Watched
 
 from ark.client import Client
+from ark.integrations import nixl
 from ark.integrations.nixl import steered_agent, steering_for_ucx
 from ark.integrations.sessions import Peers
 from ark.integrations.steering import Steering, talking_to
@@ -159,6 +160,23 @@ def test_connections_whose_paths_nobody_tells_are_not_steered(made: Made, watche
         made.agent.add_remote_agent(b"other")
     made.agent.initialize_xfer("WRITE", [(4096, 1 << 20, 0)], [(4096, 1 << 20, 0)], "other")
     assert watched.transfers() == []
+
+
+def test_lists_that_are_remembered_are_bounded(
+    made: Made, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nixl, "DLISTS_MAX", 2)
+    made.agent.prep_xfer_dlist("decode", strided(), "DRAM")
+    made.make()
+    assert watched.transfers() == []
+
+
+def test_a_number_used_again_ends_the_transfer_that_had_it(made: Made, watched: Watched) -> None:
+    handle = made.make()
+    made.agent.numbers = iter([handle._handle])
+    made.make()
+    assert len(watched.settled()) == 1
+    made.agent.release_xfer_handle(handle)
 
 
 def test_released_lists_are_forgotten(made: Made, watched: Watched) -> None:
