@@ -2,7 +2,7 @@
 # Debian packages that `make test-rdma` uses: the emulator, and what the guest reads from this machine.
 # Installs what is missing if it may; else says what to install. The kernel itself is never installed.
 set -eu
-packages="qemu-system-x86 busybox-static cpio kmod dpkg iproute2 rdma-core ibverbs-providers python3-pyverbs tcpdump"
+packages="qemu-system-x86 busybox-static cpio kmod dpkg iproute2 rdma-core ibverbs-providers python3-pyverbs perftest"
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "test-rdma: this needs Debian or Ubuntu: apt-get supplies the guest's kernel" >&2
     exit 1

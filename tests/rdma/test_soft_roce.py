@@ -6,6 +6,7 @@ ratios do.
 
 import json
 import os
+import re
 import sys
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from tests.rdma.machine import run_in_guest
 from tests.rdma.python_files import write_archive
 
 CACHE: Final = ROOT / "build" / "rdma"
-MODULES: Final = ("ark.cli.main", "ark.cli.agent", "ark.agent.run", "tests.rdma.guest.main")
+MODULES: Final = ("ark.cli.main", "ark.cli.agent", "ark.cli.run", "ark.agent.run", "tests.rdma.guest.main")
 FASTER: Final = 5
 
 pytestmark = [
@@ -83,6 +84,17 @@ def test_all_bytes_arrive_as_they_were_sent(seen: dict[str, Any]) -> None:
 
 def test_the_package_ibverbs_is_steered_too(seen: dict[str, Any]) -> None:
     assert list(seen["ibverbs"]["spines"]) == [str(seen["ibverbs"]["path"])]
+
+
+def test_an_unmodified_program_under_ark_run_has_a_queue_pair_on_each_spine(seen: dict[str, Any]) -> None:
+    found = seen["unmodified"]
+    if "missing" in found:
+        pytest.skip(f"needs {found['missing']}")
+    assert found["codes"] == [0, 0], found["said"]
+    told = [re.search(r"kind=ibv_modify_qp .* path=(\d+) port=(\d+)$", line) for line in found["log"]]
+    chosen = {match[2]: [int(match[1])] for match in told if match is not None}
+    assert found["spines"] == chosen
+    assert sorted(spine for spines in chosen.values() for spine in spines) == [0, 1, 2, 3]
 
 
 def test_without_agents_there_is_no_preference_and_no_harm(seen: dict[str, Any]) -> None:

@@ -67,6 +67,14 @@ class Capture:
                 found[one.spine] += packets
         return dict(found)
 
+    def spines_by_port(self, source: str) -> dict[int, list[int]]:
+        """The spines that data from a host crossed, by source port."""
+        found: dict[int, set[int]] = {}
+        for one in self.seen:
+            if one.source == source and one.has_data:
+                found.setdefault(one.source_port, set()).add(one.spine)
+        return {port: sorted(spines) for port, spines in sorted(found.items())}
+
     def ports(self, source: str, dest_qp: int) -> set[int]:
         """The source ports of those packets."""
         return {

@@ -17,6 +17,7 @@ from tests.rdma.guest.capture import Capture
 from tests.rdma.guest.ends import READ, SETTLE_S, WRITE, End, connected
 from tests.rdma.guest.ibverbs_pair import ibverbs_pair
 from tests.rdma.guest.network import HOSTS
+from tests.rdma.guest.unmodified import unmodified
 
 from ark.client import Lane, Transfer
 from ark.fabric.roce import DPORT
@@ -170,6 +171,8 @@ def main() -> None:
     say("eight queue pairs have sent")
     result["ibverbs"] = ibverbs_pair(agents)
     say("a queue pair of the package ibverbs has sent")
+    result["unmodified"] = unmodified(agents, (left.gid_index, right.gid_index))
+    say("an unmodified program has sent")
     result["moved"] = moved(agents, left, right)
     say("a transfer has moved")
     agents.stop()
