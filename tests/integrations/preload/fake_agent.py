@@ -15,7 +15,9 @@ from ark.client.messages import (
     Lanes,
     Release,
     Reply,
+    Report,
     Request,
+    Status,
     Welcome,
     frame,
     request_frames,
@@ -135,6 +137,8 @@ def well(agent: FakeAgent, request: Request) -> bytes | None:
         case Acquire():
             path = sum(isinstance(one, Acquire) for one in agent.heard) % len(agent.ports)
             reply = Grant(request.handle, "steered", (_lane(path, agent.ports[path][0]),), "127.0.0.1", "")
+        case Status():
+            reply = Report(request.handle, {"host": "h0"})
         case _:
             return None
     return frame(reply)
