@@ -97,6 +97,10 @@ def test_an_unmodified_program_under_ark_run_has_a_queue_pair_on_each_spine(seen
     assert sorted(spine for spines in chosen.values() for spine in spines) == [0, 1, 2, 3]
 
 
+def test_the_real_libmlx5_refuses_what_is_none_of_its_own(seen: dict[str, Any]) -> None:
+    assert seen["foreign"].startswith("NotSteered(reason='mlx5dv_modify_qp_udp_sport: the NIC")
+
+
 def test_without_agents_there_is_no_preference_and_no_harm(seen: dict[str, Any]) -> None:
     assert seen["alone"] == {
         "path": None,

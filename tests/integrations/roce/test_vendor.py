@@ -97,6 +97,16 @@ def test_a_library_that_is_not_there_is_named() -> None:
     assert outcome == NotSteered("no libnone.so or libnil.so can be loaded")
 
 
+def test_the_installed_libmlx5_has_the_call() -> None:
+    call = BY_NAME["mlx5"].call
+    assert call is not None
+    try:
+        library = ctypes.CDLL(call.libraries[0])
+    except OSError:
+        pytest.skip("needs libmlx5.so.1; run: apt-get install ibverbs-providers")
+    assert hasattr(library, call.symbol)
+
+
 @pytest.mark.parametrize("driver", [one for one in DRIVERS if one.call is None], ids=lambda one: one.name)
 def test_no_other_driver_is_called(driver: Driver) -> None:
     outcome = modify_udp_sport(driver, QP, 50_000)

@@ -21,7 +21,7 @@ from tests.rdma.guest.unmodified import unmodified
 
 from ark.client import Lane, Transfer
 from ark.fabric.roce import DPORT
-from ark.integrations.roce import PathQueuePairs
+from ark.integrations.roce import BY_NAME, PathQueuePairs
 from ark.integrations.roce.on_pyverbs import move
 
 PAIRS: Final = 8
@@ -150,6 +150,12 @@ def alone(agents: Agents, left: End, right: End) -> dict[str, object]:
     }
 
 
+def foreign(left: End, right: End) -> str:
+    """What the real libmlx5 says of a queue pair that is none of its own."""
+    ours, _, _ = connected(left, right, None, None)
+    return str(move(ours, 50_000, driver=BY_NAME["mlx5"]))
+
+
 def main() -> None:
     """Run all, and write what was seen."""
     began = time.monotonic()
@@ -175,6 +181,7 @@ def main() -> None:
     say("an unmodified program has sent")
     result["moved"] = moved(agents, left, right)
     say("a transfer has moved")
+    result["foreign"] = foreign(left, right)
     agents.stop()
     result["alone"] = alone(agents, left, right)
     agents.close()
