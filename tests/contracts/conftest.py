@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.wheels import Wheel, newest
+from tests.integrations.engines.conftest import four, run_log, watched
+
+__all__ = ["four", "run_log", "watched"]
 
 FOLDER = "ARK_WHEELS"
 

@@ -77,6 +77,9 @@ class nixl_agent:
     def deregister_memory(self, dereg_list: Any, backends: list[str] = []) -> None:
         assert all(backend in self.backends for backend in backends)
 
+    def get_reg_descs(self, descs: Any, mem_type: str | None = None) -> Any:
+        return descs
+
     def get_xfer_descs(self, descs: Any, mem_type: str | None = None) -> Any:
         return descs
 
@@ -128,6 +131,9 @@ class nixl_agent:
         if self.raises is not None:
             raise self.raises
         return self.state
+
+    def get_xfer_telemetry(self, handle: nixl_xfer_handle) -> None:
+        pass
 
     def release_xfer_handle(self, handle: nixl_xfer_handle) -> None:
         if self.raises is not None:
