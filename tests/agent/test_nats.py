@@ -146,3 +146,31 @@ def test_a_host_hears_all_leaves_where_they_are_few_and_otherwise_those_it_sends
         with made.client("h0").transfer("h4", TB, dport=4791) as transfer:
             assert transfer.path is not None
         assert made["h0"].controller.replica.config.listens == {up(0), down(2)}
+
+
+DUAL_PLANE = """kind = "dual-plane"
+segments = 2
+spines_per_plane = 2
+hosts_per_segment = 2
+[[link]]
+between = ["h1", "tor1"]
+up = false
+"""
+
+
+def test_a_nic_with_a_dead_port_is_heard_by_those_that_share_its_other_leaf(tmp_path: Path) -> None:
+    """h1 hangs on an attachment of its own, but its way up is that of h0 in one plane."""
+    write_cluster(tmp_path)
+    (tmp_path / "fabric.toml").write_text(DUAL_PLANE)
+    more = f'{QUICK}[control]\ntransport = "nats"\n{FAST}'
+    config = load_config(
+        write_config(tmp_path, "h0", peers={"h1": "127.0.0.1:1", "h2": "127.0.0.1:2"}, more=more)
+    )
+    own, beside = (config.fabric.host(name).nics[0].attachment for name in ("h0", "h1"))
+    assert own != beside
+    agent = Agent(config)
+    replica = agent.controller.replica.config
+    assert replica.home == (up(own),)
+    assert {up(own), up(beside)} == {subject for subject in replica.listens if subject.startswith("up")}
+    assert agent.controller.peers_expected == 1
+    agent.transport.close()

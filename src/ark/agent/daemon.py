@@ -32,7 +32,7 @@ from ark.control.epoch import first_epoch
 from ark.control.replica import ReplicaConfig
 from ark.control.wire import ALL, Keys, down, host_id, up
 from ark.errors import ArkError
-from ark.fabric import PathMap
+from ark.fabric import Fabric, PathMap
 
 WARM_WAYS_MAX: Final = 1024
 """Path maps to peers made at the start, so that not even the first transfer waits for one."""
@@ -181,8 +181,9 @@ class Agent:
         """A transfer goes to this attachment: hear what others send there."""
         if self.config.transport == "nats" and target not in self._heeded:
             self._heeded.add(target)
-            self.controller.replica.listen(down(target))
-            self.transport.listen(down(target))
+            for leaf in _beside(self.config.fabric, {target}):
+                self.controller.replica.listen(down(leaf))
+                self.transport.listen(down(leaf))
 
     def _decided(self, decisions: Sequence[Decision], now: int) -> None:
         self.service.decided(decisions, now)
@@ -262,23 +263,34 @@ def _replica_config(config: AgentConfig, address: str) -> ReplicaConfig:
     )
 
 
+def _own_leaves(config: AgentConfig) -> set[int]:
+    return {nic.attachment for nic in config.host.nics}
+
+
+def _beside(fabric: Fabric, leaves: set[int]) -> list[int]:
+    """The attachments that share links with some: those at the same switches. A NIC of two ports of which one
+    is dead hangs on an attachment of its own."""
+    switches = {name for leaf in leaves for name in fabric.attachments[leaf].switches}
+    return [leaf.index for leaf in fabric.attachments if not switches.isdisjoint(leaf.switches)]
+
+
 def _home(config: AgentConfig) -> tuple[str, ...]:
     """The subjects of the links from our own leaves up."""
-    return tuple(up(leaf) for leaf in sorted({nic.attachment for nic in config.host.nics}))
+    return tuple(map(up, sorted(_own_leaves(config))))
 
 
 def _listens(config: AgentConfig) -> frozenset[str]:
     """What is heard from the start: who else sends from our leaves, and to all leaves if those are few."""
     leaves = len(config.fabric.attachments)
     downs = map(down, range(leaves if leaves <= LEAVES_HEARD else 0))
-    return frozenset((*_home(config), *downs))
+    return frozenset((*map(up, _beside(config.fabric, _own_leaves(config))), *downs))
 
 
 def _neighbours(config: AgentConfig, peers: Collection[str]) -> int:
     """How many peers send from our leaves: these we must hear to know the load of our uplinks."""
-    ours = {nic.attachment for nic in config.host.nics}
+    near = set(_beside(config.fabric, _own_leaves(config)))
     return sum(
-        not ours.isdisjoint(nic.attachment for nic in host.nics)
+        not near.isdisjoint(nic.attachment for nic in host.nics)
         for host in config.fabric.hosts
         if host.name in peers
     )
