@@ -30,8 +30,9 @@ types: install   ## Strict type check
 test: lint types  ## Lint, types and all tests
 	$(RUN) pytest -n $(PYTEST_WORKERS)
 
-test-long: install  ## 10,000 random fault schedules and a million fuzzed datagrams: about ten minutes of CPU time
-	ARK_SCHEDULES=10000 ARK_DATAGRAMS=1000000 $(RUN) pytest -n $(PYTEST_WORKERS) tests/cluster tests/control/test_fuzz.py
+test-long: install  ## 10,000 random fault schedules, a million fuzzed datagrams, 100,000 fuzzed requests: ten minutes of CPU time
+	ARK_SCHEDULES=10000 ARK_DATAGRAMS=1000000 ARK_FUZZ_REQUESTS=100000 \
+	  $(RUN) pytest -n $(PYTEST_WORKERS) tests/cluster tests/control/test_fuzz.py tests/agent/test_local_api.py
 
 test-rdma: install  ## RoCE queue pairs on soft RoCE in a virtual machine (QEMU): about two minutes
 	@sh tests/rdma/packages.sh || echo "test-rdma: going on; what cannot be had is skipped with its reason"
