@@ -44,6 +44,8 @@ class SteeredEngine:
         self.steering = steering
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_engines":  # of a copy that has not been built
+            raise AttributeError(name)
         return getattr(self._engines[0], name)
 
     @property

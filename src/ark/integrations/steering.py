@@ -127,7 +127,7 @@ class Steering:
         """
         try:
             sending = self._reserved(session, size_bytes, paths)
-        except ArkError as error:
+        except (ArkError, OSError, RuntimeError) as error:  # of which one: no thread can be started any more
             self._say(str(error))
             sending = None
         with self._lock:

@@ -311,3 +311,8 @@ def test_the_inference_process_loads_only_light_things() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_copy_that_was_not_built_has_no_methods() -> None:
+    with pytest.raises(AttributeError):
+        SteeredEngine.__new__(SteeredEngine).get_rpc_port()

@@ -190,3 +190,15 @@ def test_how_many_connections_to_make(watched: Watched, run_log: RunLog, wish: s
     environment = {"ARK_RUN_LOG": str(run_log.file), "ARK_LANES": wish}
     assert lanes_to_make(dport=0, proto="tcp", client=watched.client, environment=environment) == lanes
     assert lanes_to_make(dport=0, proto="tcp", client=watched.client, environment={}) == 1
+
+
+def test_whatever_the_client_says_a_transfer_begins(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(watched.client, "transfer", refuse)
+    steering = Steering(2, client=watched.client)
+    assert [steering.begin("10.9.0.2:1", 1 << 20, (0, 1)).lane for _ in range(2)] == [0, 1]
+    assert "can't start new thread" in caplog.text
