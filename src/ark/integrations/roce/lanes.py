@@ -11,6 +11,8 @@ Q = TypeVar("Q")
 class PathQueuePairs(Generic[Q]):
     """The queue pairs to one peer, each connected when it is first needed or by ``connect_all``.
 
+    Threads may share it once ``connect_all`` has returned; before, one thread at a time.
+
     Parameters
     ----------
     lanes
