@@ -61,4 +61,4 @@ docs: install    ## The documentation as HTML, in docs/_build/html
 	$(RUN) sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 clean:           ## Remove what make made
-	rm -rf $(VENV) src/ark/integrations/preload/*.so demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build src/ark/integrations/preload/*.so demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
