@@ -156,6 +156,12 @@ def test_roles_stand_in_the_transfer_s_configuration(vllm: Wheel) -> None:
     assert '"kv_consumer"' in text
 
 
+def test_middleware_that_is_a_class_is_added(vllm: Wheel) -> None:
+    text = vllm.text("vllm.entrypoints.serve.middleware.register")
+    assert "inspect.isclass(imported)" in text
+    assert "app.add_middleware(imported)" in text
+
+
 def test_middleware_is_an_option_of_the_server(vllm: Wheel) -> None:
     assert re.search(
         r"^    middleware: list\[str\]", vllm.text("vllm.entrypoints.common.cli_args"), re.MULTILINE
