@@ -1,12 +1,14 @@
 """What the tests compile: the library, plain and with sanitizers, and the programs around it."""
 
+import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from ark.integrations.preload import build
+from ark.integrations.preload import LIBRARY, build
 
 SOURCES = Path(build.__code__.co_filename).parent
 PROGRAMS = Path(__file__).parent / "c"
@@ -25,10 +27,28 @@ def compile_c(into: Path, sources: Sequence[str | Path], *flags: str) -> Path:
     return into
 
 
+def has_header(name: str) -> bool:
+    """Whether the compiler finds a header."""
+    assert CC is not None
+    command = [CC, "-fsyntax-only", "-include", name, "-xc", os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def library(folder: Path, *flags: str) -> Path:
-    """The preload library, compiled into a folder of its own."""
-    folder.mkdir(parents=True)
-    return build(folder, more=flags)
+    """The preload library, compiled into a folder of its own; processes of one test run share it."""
+    with _alone(folder) as is_first:
+        return build(folder, more=flags) if is_first else folder / LIBRARY.name
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Let one process at a time work on a folder; whether nobody has done that yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "done"
+        yield not done.exists()
+        done.touch()
 
 
 def sanitizer_runtime() -> str | None:
@@ -44,24 +64,30 @@ def fakes(folder: Path) -> dict[str, str]:
 
     Like wheels that were "repaired", the engine ``bundled`` has the two libraries under names of its own.
     """
-    folder.mkdir(parents=True)
-    found = {"program": str(compile_c(folder / "program", [PROGRAMS / "program.c"], "-ldl"))}
+    with _alone(folder) as is_first:
+        return _made_fakes(folder, is_first=is_first)
+
+
+def _made_fakes(folder: Path, *, is_first: bool) -> dict[str, str]:
+    found = {"program": str(folder / "program")}
+    if is_first:
+        compile_c(folder / "program", [PROGRAMS / "program.c"], "-ldl")
     names = {
         "system": ("libibverbs.so.1", "libmlx5.so.1"),
         "bundled": ("libibverbs-1a2b.so.1", "libmlx5-3c4d.so.1"),
     }
     for kind, (verbs, mlx5) in names.items():
         where = folder / kind
+        found |= {kind: str(where / "engine.so"), f"{kind}-verbs": str(where / verbs)}
+        if not is_first:
+            continue
         where.mkdir()
         shared = ("-shared", "-fPIC")
         for name, fake in ((verbs, "fake_ibverbs"), (mlx5, "fake_mlx5")):
             script = f"-Wl,--version-script={PROGRAMS / f'{fake}.map'},-soname,{name}"
             compile_c(where / name, [PROGRAMS / f"{fake}.c"], *shared, script)
         linked = [where / verbs, where / mlx5]
-        engine = compile_c(
-            where / "engine.so", [PROGRAMS / "engine.c", *linked], *shared, f"-Wl,-rpath,{where}"
-        )
-        found |= {kind: str(engine), f"{kind}-verbs": str(where / verbs)}
+        compile_c(where / "engine.so", [PROGRAMS / "engine.c", *linked], *shared, f"-Wl,-rpath,{where}")
     return found
 
 

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -6,9 +7,11 @@ from tests.integrations.preload import compiled
 
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of this process for what is compiled; without a compiler these tests are skipped."""
+    """Where the processes of a test run compile; without a compiler these tests are skipped."""
     if compiled.CC is None:
         pytest.skip("needs a C compiler")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return tmp_path_factory.getbasetemp().parent / "preload"  # of this run, common to its processes
     return tmp_path_factory.mktemp("preload")
 
 

@@ -1,6 +1,7 @@
 """TCP: unmodified programs connect from the ports that the agent says, and never notice a bad agent."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from ark.client.messages import Grant, Hello, Lane, Refusal, Request, Welcome, f
 pytestmark = pytest.mark.slow
 
 PEER = "127.0.0.2"
+AREA = 400 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 6)
+"""Where this process of a parallel run looks for free ports: each has its own."""
+
 PREAMBLE = """
 import asyncio, json, os, socket, subprocess, sys, time
 where = (sys.argv[1], int(sys.argv[2]))
@@ -54,7 +58,7 @@ def free_ports(count: int, start: int, address: str = "127.0.0.1") -> list[int]:
 def ports(request: pytest.FixtureRequest) -> dict[int, list[int]]:
     """Source ports of three paths, four each; the kernel gives away 32768 to 60999 by itself."""
     start = 52_000 if request.param.startswith("within") else 62_000
-    free = free_ports(12, start + hash(str(request.node.name)) % 2000)
+    free = free_ports(12, start + AREA)
     return {path: free[path::3] for path in range(3)}
 
 
@@ -297,6 +301,28 @@ third, fourth = connect(), connect(); say(port(third), port(fourth)); sys.stdin.
     program.go_on()
 
 
+def test_a_child_of_vfork_gives_up_nothing(
+    scratch: Path, library: Path, heard: FakeAgent, listener: socket.socket, tmp_path: Path
+) -> None:
+    program = subprocess.Popen(
+        [compile_c(tmp_path / "vfork", [PROGRAMS / "vfork.c"]), PEER, str(listener.getsockname()[1])],
+        env=environment(library, heard.path, ARK_RUN_SIZE="1"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    assert program.stdout.readline() == "closed by the child\n"
+    assert not heard.of(Release)
+    program.stdin.write("\n")
+    assert program.stdout.readline() == "closed by us\n"
+    heard.wait_for(lambda now: any(isinstance(one, Release) for one in now.heard))
+    program.communicate("\n")
+    assert program.returncode == 0
+
+
 def silent(agent: FakeAgent, request: Request) -> bytes | None:
     return frame(Welcome(1, "h0", 0)) if isinstance(request, Hello) else None
 
@@ -347,7 +373,7 @@ def test_no_agent_can_harm_a_program(
     text = "made = [connect() for _ in range(20)]; say(sum(port(one) > 0 for one in made))"
     with ExitStack() as stack:
         if answer is not None:
-            stack.enter_context(agent(socket_path, {0: free_ports(1, 62_000)}, answer))
+            stack.enter_context(agent(socket_path, {0: free_ports(1, 62_200 + AREA)}, answer))
         assert start(text, ARK_RUN_WAIT_MS="30").hear() == [20]
 
 
@@ -417,8 +443,8 @@ def test_a_thousand_forks_among_threads(
     scratch: Path, sanitized: str, tmp_path: Path, listener: socket.socket
 ) -> None:
     """Threads connect and close while the process forks, and each child connects; under the sanitizers."""
-    storm = compile_c(scratch / f"storm{tmp_path.name}", [PROGRAMS / "storm.c"], "-pthread")
-    free = free_ports(48, 61_500)
+    storm = compile_c(tmp_path / "storm", [PROGRAMS / "storm.c"], "-pthread")
+    free = free_ports(48, 62_100 + AREA)
     with agent(tmp_path / "a.sock", {path: free[path::3] for path in range(3)}) as heard:
         done = subprocess.run(
             [str(storm), PEER, str(listener.getsockname()[1]), "1000", "4"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.integrations.preload.compiled import environment
+from tests.integrations.preload.compiled import PROGRAMS, SOURCES, compile_c, environment, has_header
 from tests.integrations.preload.fake_agent import FakeAgent, Lanes, agent
 
 from ark.fabric.roce import flow_label_of_sport
@@ -120,6 +120,12 @@ def engine(fakes: dict[str, str], env: dict[str, str], heard: FakeAgent) -> Iter
     made = Engine(fakes, env)
     yield made
     made.close()
+
+
+def test_our_picture_of_the_structures_is_that_of_the_header(scratch: Path, tmp_path: Path) -> None:
+    if not has_header("infiniband/verbs.h"):
+        pytest.skip("needs libibverbs' headers: apt-get install libibverbs-dev")
+    compile_c(tmp_path / "abi.o", [PROGRAMS / "abi.c"], "-c", f"-I{SOURCES}")
 
 
 def test_queue_pairs_are_spread_by_their_labels(engine: Engine, heard: FakeAgent) -> None:

@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { ROCE_DPORT = 4791, MASK_RATE_LIMIT = 1 << 25 };
+enum { ROCE_DPORT = 4791 };
 
 static const char LIBRARY[] = "libibverbs.so.1", VERSION[] = "IBVERBS_1.1";
 

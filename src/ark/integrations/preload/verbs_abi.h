@@ -8,7 +8,7 @@
 
 enum { QP_STATE_RESET = 0, QP_STATE_RTR = 2, QP_STATE_ERR = 6 };
 enum { QP_TYPE_RC = 2, QP_TYPE_UC = 3, QP_TYPE_XRC_SEND = 9, QP_TYPE_XRC_RECV = 10 };
-enum { MASK_STATE = 1 << 0, MASK_AV = 1 << 7 };
+enum { MASK_STATE = 1 << 0, MASK_AV = 1 << 7, MASK_RATE_LIMIT = 1 << 25 };
 
 struct verbs_ah_attr {
     _Alignas(8) uint8_t dgid[16];

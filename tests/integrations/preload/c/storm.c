@@ -1,29 +1,48 @@
-/* Connections made and closed by threads while the process forks: storm ADDRESS PORT CYCLES THREADS */
+/* Connections made and closed by threads and by a signal handler, while the process forks:
+ * storm ADDRESS PORT CYCLES THREADS */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static struct sockaddr_in target;
-static atomic_int made, failed, stop;
+static atomic_int made, failed, stop, victim = -1;
 
-static int once(void)
+static int opened(int *result)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    int result = connect(fd, (struct sockaddr *)&target, sizeof target);
-    if (result != 0)
+    *result = connect(fd, (struct sockaddr *)&target, sizeof target);
+    if (*result != 0)
         fprintf(stderr, "connect: %s\n", strerror(errno));
     /* No TIME_WAIT: thousands of these would use up the ports of the machine. */
     struct linger hard = {1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    atomic_fetch_add(*result == 0 ? &made : &failed, 1);
+    return fd;
+}
+
+/* Closes a connection wherever it interrupts, also a thread that speaks with the agent. */
+static void on_signal(int number)
+{
+    int before = errno, fd = atomic_exchange(&victim, -1);
+    (void)number;
+    if (fd >= 0)
+        close(fd);
+    errno = before;
+}
+
+static int once(void)
+{
+    int result, fd = opened(&result);
     close(fd);
-    atomic_fetch_add(result == 0 ? &made : &failed, 1);
     return result;
 }
 
@@ -46,9 +65,16 @@ int main(int count, char **arguments)
     target.sin_port = htons((unsigned short)atoi(arguments[2]));
     int cycles = atoi(arguments[3]), threads = atoi(arguments[4]), bad = 0;
     pthread_t started[16];
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 700}, {0, 700}};
+    setitimer(ITIMER_REAL, &often, NULL);
     for (int i = 0; i < threads; i++)
         pthread_create(&started[i], NULL, work, NULL);
     for (int i = 0; i < cycles; i++) {
+        int result, next = opened(&result), last = atomic_exchange(&victim, next);
+        if (last >= 0)
+            close(last);
         pid_t child = fork();
         if (child == 0)
             _exit(once() != 0);
