@@ -92,7 +92,19 @@ def test_a_run_compares_and_leaves_its_files_only(
 ) -> None:
     """The short run that stands for `ark lab run` wherever root and namespaces are there."""
     out = tmp_path / "out"
-    words = ["run", "--fabric", str(fabric), "--qps", "8", "--requests", "16", "--seeds", "1", "--json"]
+    words = [
+        "run",
+        "--fabric",
+        str(fabric),
+        "--qps",
+        "8",
+        "--requests",
+        "16",
+        "--seeds",
+        "1",
+        "--json",
+        "--learn",
+    ]
     assert run(["lab", *words, "--schemes", "ecmp,ark", "--out", str(out)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["engine"] == "emulated"

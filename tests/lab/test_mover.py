@@ -1,5 +1,6 @@
 """The process of a host: real processes on loopback addresses, no root and no agent."""
 
+import errno
 import os
 import select
 import socket
@@ -12,6 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ark.client import Client
+from ark.lab import mover
 from ark.lab.mover import HEADER
 from ark.lab.orders import PORT, Answer, Command, Done, Order, Ready, Run, Warm, answers, commands, line
 from ark.lab.pattern import checksum, memory_file, pattern
@@ -144,6 +147,24 @@ def test_a_receiver_survives_senders_that_break_off_or_talk_nonsense(pair: tuple
             made.sendall(nonsense)
     sender.tell(now(order(5, receiver.address, 1000)))
     assert sender.hear_done(1)[0].error == ""
+
+
+def test_a_host_that_no_route_leads_to_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers_of_kernel: list[OSError] = [OSError(errno.ENETUNREACH, ""), OSError(errno.EHOSTUNREACH, "")]
+
+    def connect(*_: object, **__: object) -> socket.socket:
+        if answers_of_kernel:
+            raise answers_of_kernel.pop(0)
+        return socket.socket()
+
+    monkeypatch.setattr(mover, "connect", connect)
+    monkeypatch.setattr(mover, "RETRY_S", 0.0)
+    sender = mover.Mover("127.0.0.1", Client("/nowhere"), -1)
+    with sender._connection(order(0, "127.0.0.2", 1), None):
+        assert answers_of_kernel == []
+    answers_of_kernel.append(OSError(errno.ECONNREFUSED, ""))
+    with pytest.raises(ConnectionRefusedError):
+        sender._connection(order(0, "127.0.0.2", 1), None)
 
 
 def test_messages_are_lines_and_come_back() -> None:

@@ -131,6 +131,17 @@ def test_a_link_that_is_lost_carries_nothing_and_comes_back_with_its_rate(built:
     assert sum(one.get_attr("TCA_KIND") == "tbf" for one in qdiscs) == 3
 
 
+def test_switches_near_a_host_get_their_route_to_it_first(
+    built: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a spine that comes back would be sent what it has no route for yet."""
+    order: list[tuple[str, str]] = []
+    monkeypatch.setattr(built.made, "_set_route", lambda switch, nic: order.append((nic.name, switch.name)))
+    built.made.apply(FABRIC)
+    assert [switch for nic, switch in order if nic == "h1"] == ["leaf1", "spine0", "spine1", "leaf0"]
+    assert [switch for nic, switch in order if nic == "h0"] == ["leaf0", "spine0", "spine1", "leaf1"]
+
+
 def test_processes_in_namespaces_are_found_and_ended(built: Lab) -> None:
     prefix = f"{built.name}-h0"
     with built.made.inside("h0"):

@@ -90,8 +90,9 @@ def _show(rows: list[dict[str, object]], *, held: bool) -> None:
     ]
     print_table(
         "Fault runs under ark, emulated",
-        ["fault", "whole and right", "answers", "mean FCT", "CPU", "tables equal, no claim left"],
+        ["fault", "right", "answers", "mean FCT", "CPU", "verdict"],
         cells,
+        caption="Held: every transfer whole and right, all agents' tables equal, no claim left.",
     )
     for row in rows:
         wrongs = row["wrongs"]

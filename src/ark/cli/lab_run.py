@@ -2,9 +2,10 @@
 
 import shlex
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import cyclopts
+from cyclopts import Parameter
 from rich.console import Console
 
 from ark import __version__
@@ -15,6 +16,7 @@ from ark.cli.lab_mooncake import run_mooncake
 from ark.cli.output import note, print_json, print_table, progress
 from ark.cli.presentation import WIDE, listed
 from ark.errors import ConfigError
+from ark.lab import learning
 from ark.lab.directory import name_of_run
 from ark.lab.experiment import SCHEMES, LabExperiment
 from ark.lab.lab import lab
@@ -50,6 +52,7 @@ def run(
     seeds: int | None = None,
     fault: str | None = None,
     mover: Literal["own", "mooncake"] = "own",
+    learn: Annotated[bool, Parameter(negative=())] = False,
     fabric: FabricFile = None,
     rate: Rate = RATE,
     hash_seed: HashSeed = 1,
@@ -79,6 +82,8 @@ def run(
     mover
         mooncake: the unmodified engine of PyPI moves the bytes, 16 MiB writes one after the other, and the
         counters say which spine each took. Nothing is compared then.
+    learn
+        Agents are not told the hash seeds: every sending host learns its ports by `ark discover` first.
     """
     if mover == "mooncake":
         given = {"--out": out, "--qps": qps, "--seeds": seeds, "--fault": fault}
@@ -106,10 +111,12 @@ def run(
         return run_faults(experiment, fault, as_json=json)
     if out is None:
         raise ConfigError("--out: name a folder for the results")
-    return _compare(experiment, output(out), fabric, rate, as_json=json)
+    return _compare(experiment, output(out), fabric, rate, learn=learn, as_json=json)
 
 
-def _compare(experiment: LabExperiment, out: Path, fabric: Path | None, rate: str, *, as_json: bool) -> int:
+def _compare(
+    experiment: LabExperiment, out: Path, fabric: Path | None, rate: str, *, learn: bool, as_json: bool
+) -> int:
     folder = Folder(out)
     emulation = Emulation(experiment.fabric)
     note(f"building {experiment.fabric.lab.name}: {len(experiment.fabric.lab.hosts)} hosts …")
@@ -119,6 +126,9 @@ def _compare(experiment: LabExperiment, out: Path, fabric: Path | None, rate: st
     ):
         emulated = []
         built.crew.start()
+        if learn:
+            fabric_of_lab = experiment.fabric.lab
+            learning.learn(built, dict.fromkeys(fabric_of_lab.prefill, fabric_of_lab.decode))
         for one in run_all(built, experiment):
             emulated.append(one)
             folder.take(one.result)
@@ -129,8 +139,8 @@ def _compare(experiment: LabExperiment, out: Path, fabric: Path | None, rate: st
         title="The paper's workload, emulated",
         subtitle=f"Emulated by ARK {__version__}: namespaces, kernel ECMP and TCP of one machine; no switch, "
         "GPU or network card was involved.",
-        facts=[*_facts(experiment, emulation), *emulation.facts()],
-        command=_command(experiment, fabric, rate, out),
+        facts=[*_facts(experiment, emulation, learn=learn), *emulation.facts()],
+        command=_command(experiment, fabric, rate, out, learn=learn),
         config=experiment.describe(),
         remarks=emulation.remarks(),
         repeatable="The same seeds give the same traffic; the times are measured, and scatter.",
@@ -167,7 +177,7 @@ def _present(emulation: Emulation, out: Path, *, as_json: bool) -> None:
     print(f"\nReport: {out / REPORT}")
 
 
-def _facts(experiment: LabExperiment, emulation: Emulation) -> list[tuple[str, str]]:
+def _facts(experiment: LabExperiment, emulation: Emulation, *, learn: bool) -> list[tuple[str, str]]:
     fabric, runs = experiment.fabric, emulation.runs
     sizes = experiment.traffic(experiment.qps[0], experiment.seeds[0]).flows.size_bytes
     links = sorted({link.rate_bps for link in fabric.lab.links})
@@ -181,17 +191,23 @@ def _facts(experiment: LabExperiment, emulation: Emulation) -> list[tuple[str, s
         f"network namespaces, links of {' and '.join(format_rate(rate) for rate in links)} "
         f"(token buckets), rates and sizes divided by {float(fabric.factor):g}"
     )
+    knowing = (
+        "source ports learned by probes, the hash seeds are not known to agents"
+        if learn
+        else "source ports by the exact hash of the switches"
+    )
     return [
         ("Traffic", traffic),
         ("Load", "; ".join(point_name(point, runs.load(point)) for point in runs.points)),
         ("Fabric", network),
         ("Seeds", f"{seed_text(len(runs.seeds))}; all schemes see the same traffic at one load and seed"),
-        ("Control plane", "one `ark agent` a host over a management network of its own"),
+        ("Control plane", f"one agent a host over a management network of its own; {knowing}"),
     ]
 
 
-def _command(experiment: LabExperiment, fabric: Path | None, rate: str, out: Path) -> str:
+def _command(experiment: LabExperiment, fabric: Path | None, rate: str, out: Path, *, learn: bool) -> str:
     words = ["ark", "lab", "run", "--schemes", ",".join(experiment.schemes), "--qps", listed(experiment.qps)]
     words += ["--requests", str(experiment.workload.requests), "--seeds", str(len(experiment.seeds))]
+    words += ["--learn"] if learn else []
     words += [] if fabric is None else ["--fabric", str(fabric)]
     return shlex.join([*words, "--rate", rate, "--out", str(out)])

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from ark.client import Client
 from ark.errors import AgentUnavailable, LabError
+from ark.fabric import Fabric
 from ark.fabric.write import to_toml
 from ark.lab.clos import Clos
 from ark.lab.management import Management
@@ -39,7 +40,7 @@ class Agents:
         self._clients: dict[str, Client] = {}
         self._began = 0.0
         self.hosts = tuple(host.name for host in made.fabric.hosts)
-        (directory / "fabric.toml").write_text(to_toml(made.fabric), "utf-8")
+        self.write_fabric(made.fabric)
         keys = directory / "keys"
         keys.touch(mode=0o600)
         keys.write_text(f"1 {secrets.token_hex(32)}\n", "ascii")
@@ -61,6 +62,14 @@ class Agents:
     def configuration(self, host: str) -> Path:
         """The configuration file of a host's agent."""
         return self._directory / f"{host}.toml"
+
+    def paths(self, host: str) -> Path:
+        """Where a host's learned ports are, if it has learned any."""
+        return self._directory / f"{host}-paths.json"
+
+    def write_fabric(self, fabric: Fabric) -> None:
+        """What agents are told of the fabric from their next start on."""
+        (self._directory / "fabric.toml").write_text(to_toml(fabric), "utf-8")
 
     def log(self, host: str) -> Path:
         """What a host's agent writes to standard error."""
@@ -164,7 +173,7 @@ class Agents:
 
     def _configuration(self, host: str, policy: PolicyName) -> str:
         """Sizes are not judged: the lab steers every transfer, as the simulators do."""
-        addresses = self._management.addresses
+        addresses, learned = self._management.addresses, self.paths(host)
         peers = [
             f"{json.dumps(name)} = {json.dumps(f'{address}:{PORT}')}"
             for name, address in addresses.items()
@@ -175,6 +184,7 @@ class Agents:
             'fabric = "fabric.toml"',
             'key_file = "keys"',
             f"state = {json.dumps(f'{host}.epoch')}",
+            *([f"paths = {json.dumps(learned.name)}"] if learned.exists() else []),
             "[control]",
             f"bind = {json.dumps(f'{addresses[host]}:{PORT}')}",
             "[policy]",

@@ -179,6 +179,8 @@ class Clos:
     def apply(self, fabric: Fabric) -> None:
         """Bring links, hashes and routes to another state of the same fabric, as its routing protocol would.
 
+        Switches near a host get their route to it first: none forwards to one that has no route yet.
+
         Raises
         ------
         ConfigError
@@ -194,7 +196,8 @@ class Clos:
             self._set_neighbour(link)
         for switch in fabric.switches:
             self._set_hash(switch)
-            for nic in fabric.nics:
+        for nic in fabric.nics:
+            for switch in sorted(fabric.switches, key=lambda one: _distance(fabric, one.name, nic)):
                 self._set_route(switch, nic)
         for nic in fabric.nics:
             out, back = fabric.ports(nic)[0]
@@ -370,6 +373,18 @@ def _refuse_unbuildable(fabric: Fabric) -> None:
         raise ConfigError(f"{fabric.name}: has a LAG; the lab builds parallel links as next hops only")
     if len({ip_address(nic.address).version for nic in fabric.nics}) != 1:
         raise ConfigError(f"{fabric.name}: has IPv4 and IPv6 hosts; the lab builds one family at a time")
+
+
+def _distance(fabric: Fabric, node: str, nic: Nic) -> int:
+    """Links from a switch to a NIC; more than any way has where there is none."""
+    for links in range(len(fabric.switches) + 1):
+        if node == nic.name:
+            return links
+        hops = fabric.next_hops(node, nic)
+        if not hops:
+            break
+        node = fabric.links[hops[0]].target
+    return len(fabric.links)
 
 
 def _mac(link: int) -> str:

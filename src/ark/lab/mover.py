@@ -6,6 +6,7 @@ from memory, the receiver answers with their length and checksum, and only then 
 file of the bytes is inherited as descriptor ``ARK_LAB_PATTERN``.
 """
 
+import errno
 import os
 import socket
 import struct
@@ -33,6 +34,10 @@ HEADER: Final = struct.Struct("!QQ")
 RECEIPT: Final = struct.Struct("!QI")
 """Length and CRC-32 of what came: what a receiver answers."""
 
+RETRY_S: Final = 0.05
+"""Wait before a host that no route led to is tried again."""
+
+_NO_WAY: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH})
 _BLOCK: Final = 256 * 1024
 _BACKLOG: Final = 1024
 _NS: Final = 1_000_000_000
@@ -111,9 +116,7 @@ class Mover:
         """Move the bytes of one transfer, and have their receipt."""
         sport = retransmits = 0
         try:
-            ports = () if port is None else (port,)
-            made = connect((order.address, PORT), source=self._address, ports=ports, timeout_s=PATIENCE_S)
-            with made:
+            with self._connection(order, port) as made:
                 sport = source_port(made)
                 error = self._exchange(made, order)
                 information = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
@@ -127,6 +130,18 @@ class Mover:
         return Done(
             order.transfer, sport, path, kind, reason, late_ns, reserve_ns, fct_ns, retransmits, error
         )
+
+    def _connection(self, order: Order, port: int | None) -> socket.socket:
+        """Connect; while the fabric looks for another way, there may be none for a moment."""
+        ports = () if port is None else (port,)
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return connect((order.address, PORT), source=self._address, ports=ports, timeout_s=PATIENCE_S)
+            except OSError as error:
+                if error.errno not in _NO_WAY or time.monotonic() > end_s:
+                    raise
+            time.sleep(RETRY_S)
 
     def _exchange(self, made: socket.socket, order: Order) -> str:
         """Send the bytes and compare the receipt; what is wrong, or nothing."""
