@@ -80,7 +80,7 @@ OUT = ["--out", "out"]
         ),
         (["--trace", "a-folder", *OUT], "ark: a-folder: cannot be read: Is a directory"),
         ([*TRACE, "--schemes", "ecmp,arc", *OUT], 'ark: --schemes: "arc" is not known; did you mean "ark"?'),
-        ([*TRACE, "--schemes", "conga", *OUT], 'ark: --schemes: "conga" is not built yet'),
+        ([*TRACE, "--schemes", "konga", *OUT], 'ark: --schemes: "konga" is not known; did you mean "conga"?'),
         ([*TRACE, "--schemes", ",", *OUT], "ark: --schemes: none given"),
         ([*TRACE, "--engine", "packt", *OUT], 'ark: invalid value "packt" for --engine.'),
         ([*TRACE, "--ttft", "lifo", *OUT], 'ark: invalid value "lifo" for --ttft.'),

@@ -29,12 +29,12 @@ from ark.report import paper
 from ark.report.microbench import measure
 from ark.report.page import Story
 from ark.report.write import Folder
-from ark.sim.experiment import Engine, Experiment, qps_of_load
-from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions
+from ark.sim.experiment import Experiment, qps_of_load
+from ark.sim.schemes.catalogue import SCHEMES, SCHEMES_USUAL, Engine, SchemeOptions
 from ark.sim.traffic import PresetWorkload
 from ark.workload.paper import REQUESTS_MAX
 
-SCHEMES_QUICK: Final = tuple(name for name in SCHEMES if name != "round-robin")
+SCHEMES_QUICK: Final = tuple(name for name in SCHEMES_USUAL if name != "round-robin")
 SEEDS: Final = 10
 SEEDS_QUICK: Final = 5
 SCALE_PACKET: Final = 50.0
@@ -55,7 +55,10 @@ def reproduce(
     load: str | None = None,
     requests: int = paper.REQUESTS,
     seeds: int | None = None,
-    schemes: str | None = None,
+    schemes: Annotated[
+        str | None,
+        Parameter(help=f"What is compared, of {', '.join(SCHEMES)}. Default: {', '.join(SCHEMES_USUAL)}."),
+    ] = None,
     fabric: Path | None = None,
     engine: Engine = "flow",
     payload: int | None = None,
@@ -83,8 +86,6 @@ def reproduce(
         Requests a run.
     seeds
         Draws of the traffic: seeds 0 to N-1. Default: 10.
-    schemes
-        What is compared: ecmp, round-robin, ark-paper, ark, ideal. Default: all.
     fabric
         Fabric file (TOML). Default: the paper's, 2 leaves x 4 spines x 8 hosts at 100 Gbit/s.
     engine
@@ -108,7 +109,7 @@ def reproduce(
     if scale is None:
         scale = SCALE_PACKET if engine == "packet" else 1.0
     packet, flow_model = models_of(engine, payload, cc_preset)
-    default = SCHEMES_QUICK if quick else SCHEMES
+    default = SCHEMES_QUICK if quick else SCHEMES_USUAL
     experiment = Experiment(
         fabric=fabric_of(fabric),
         workload=PresetWorkload(requests=count("--requests", requests, REQUESTS_MAX)),

@@ -29,8 +29,8 @@ from ark.errors import ConfigError
 from ark.report.page import Story
 from ark.report.tables import write_flows
 from ark.report.write import Folder
-from ark.sim.experiment import Engine, Experiment, run_point
-from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions
+from ark.sim.experiment import Experiment, run_point
+from ark.sim.schemes.catalogue import SCHEMES, SCHEMES_USUAL, Engine, SchemeOptions
 from ark.sim.serving import TtftModel
 from ark.sim.traffic import FlowWorkload
 from ark.units import parse_time, quoted
@@ -56,7 +56,9 @@ def simulate(
     fabric: Path | None = None,
     prefill: str | None = None,
     decode: str | None = None,
-    schemes: str = ",".join(SCHEMES),
+    schemes: Annotated[str, Parameter(help=f"What is compared, of {', '.join(SCHEMES)}.")] = ",".join(
+        SCHEMES_USUAL
+    ),
     qps: str | None = None,
     time_scale: float | None = None,
     requests: int | None = None,
@@ -100,8 +102,6 @@ def simulate(
         Hosts that prefill, like h0-h7. Default: those of the fabric file, else of half of the leaves.
     decode
         Hosts that decode, like h8-h15. Default: those of the fabric file, else all others.
-    schemes
-        What is compared.
     qps
         Requests per second, one or several points, like 5,10. Default: the times that the trace has.
     time_scale

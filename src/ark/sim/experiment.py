@@ -4,7 +4,7 @@ import math
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 import numba
@@ -23,7 +23,7 @@ from ark.sim.packet.engine import PacketEngine
 from ark.sim.packet.settings import PacketSettings, describe
 from ark.sim.packet.settings import preset as packet_preset
 from ark.sim.results import RunResult, Ttft
-from ark.sim.schemes.catalogue import SCHEMES, SchemeOptions, check_schemes, make_scheme
+from ark.sim.schemes.catalogue import SCHEMES_USUAL, Engine, SchemeOptions, check_schemes, make_scheme
 from ark.sim.schemes.scheme import Transfer
 from ark.sim.serving import LAYERS_MAX, TtftModel, layers_of, ttft
 from ark.sim.traffic import (
@@ -40,8 +40,6 @@ from ark.workload.kv import KvModel, kv_model
 from ark.workload.latency import LATENCY_DEFAULT, LatencyModel, latency_model
 from ark.workload.load import qps_for_load
 from ark.workload.presets import preset_arrivals, preset_qps
-
-Engine = Literal["flow", "packet"]
 
 SCALE_MAX: Final = 1e6
 SEED_MAX: Final = 2**32 - 1
@@ -91,7 +89,7 @@ class Experiment:
     workload: Workload = field(default_factory=PresetWorkload)
     qps: tuple[float, ...] | None = (25.0,)
     seeds: tuple[int, ...] = (0,)
-    schemes: tuple[str, ...] = SCHEMES
+    schemes: tuple[str, ...] = SCHEMES_USUAL
     engine: Engine = "flow"
     options: SchemeOptions = field(default_factory=SchemeOptions)
     kv: KvModel = field(default_factory=_paper_kv)
@@ -112,7 +110,7 @@ class Experiment:
         """
         faults: list[Fault | str] = [*self.options.faults(), *self.flow_model.faults()]
         try:
-            check_schemes(self.schemes)
+            check_schemes(self.schemes, self.engine)
         except ConfigError as error:
             faults += error.faults
         if self.engine not in {"flow", "packet"}:
@@ -203,7 +201,9 @@ def run_point(experiment: Experiment, scheme: str, qps: float | None, seed: int)
     )
     time_max_ns = TIME_MAX_PACKET_NS if experiment.engine == "packet" else TIME_MAX_NS
     transfers = transfers_of(traffic.flows, fabric, time_max_ns=time_max_ns)
-    chosen = make_scheme(scheme, fabric, experiment.options, transfers=transfers, seed=seed)
+    chosen = make_scheme(
+        scheme, fabric, experiment.options, transfers=transfers, seed=seed, engine=experiment.engine
+    )
     layers = None if traffic.serving is None else layers_of(traffic.serving, experiment.scale)
     if experiment.engine == "packet":
         outcome = PacketEngine(fabric, transfers, chosen, experiment.packet, seed=seed).run()

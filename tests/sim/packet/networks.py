@@ -41,14 +41,29 @@ class LeafSpine:
         return [source, up, down, nics + target]
 
 
-def start(place: LeafSpine, settings: PacketSettings, flows: Sequence[Flow], *, seed: int = 0) -> Simulation:
-    """All flows begin at once, flow n over spine n; the window is the one that the settings ask for."""
-    simulation = Simulation(place.network, settings, seed=seed)
+def start(
+    place: LeafSpine,
+    settings: PacketSettings,
+    flows: Sequence[Flow],
+    *,
+    seed: int = 0,
+    balancer: str = "",
+    choices: bool = True,
+    all_over: int | None = None,
+) -> Simulation:
+    """All flows begin at once; the window is the one that the settings ask for.
+
+    Flow n goes over spine n, or all go over one; with a balancer leaves choose, if there are ``choices``.
+    """
+    simulation = Simulation(place.network, settings, seed=seed, balancer=balancer)
     for number, (source, target, size) in enumerate(flows):
-        spine = number % place.spines
+        spine = number % place.spines if all_over is None else all_over
         route = place.route(source, target, spine)
         window = 0 if settings.window == "none" else settings.window_bytes or simulation.window_bytes(route)
-        simulation.add_flow(size, route, place.route(target, source, spine), window_bytes=window)
+        flow = simulation.add_flow(size, route, place.route(target, source, spine), window_bytes=window)
+        if balancer and choices and len(route) > 2:
+            spines = range(place.spines)
+            simulation.set_choices(flow, [place.route(source, target, spine) for spine in spines])
     for flow in range(len(flows)):
         simulation.start(flow, 0)
     return simulation

@@ -6,7 +6,8 @@ import pytest
 from ark.errors import SimulationError
 from ark.fabric.generate import dual_plane, leaf_spine, paper_fabric
 from ark.fabric.topology import Fabric
-from ark.sim.packet.engine import LinkEvent, PacketEngine
+from ark.sim.packet.engine import PacketEngine
+from ark.sim.packet.outages import LinkEvent
 from ark.sim.packet.settings import preset
 from ark.sim.schemes.catalogue import SchemeOptions, make_scheme
 from ark.sim.schemes.scheme import Transfer

@@ -16,22 +16,25 @@ from ark.sim.packet import layout
 from ark.sim.packet.dcqcn import step_alpha
 from ark.sim.packet.events import SLOT_MASK, begin_first, end_first, schedule
 from ark.sim.packet.layout import ARRIVAL, World, empty_world
+from ark.sim.packet.leaves import BALANCERS, Leaves
 from ark.sim.packet.settings import MIB, Buffer, PacketSettings, preset
 
 ROOT = Path(__file__).resolve().parents[3]
 SIMAI = preset("simai")
+CONWEAVE = replace(preset("conweave"), leaves=Leaves(flowlet_gap_ns=500))
 CASES: dict[str, PacketSettings] = {
     "dcqcn": replace(SIMAI, window="none", ecn=replace(SIMAI.ecn, table={}, min_bytes=20_000)),
     "losses": replace(SIMAI, loss=0.02, timeout_ns=50_000, dcqcn=replace(SIMAI.dcqcn, increase_bytes=20_000)),
     "pauses": replace(SIMAI, window="none", buffer=Buffer(bytes=MIB // 2, headroom_packets=4)),
     "hpcc": replace(SIMAI, control="hpcc"),
     "swift": replace(SIMAI, control="swift", loss=0.01),
+    **{balancer: CONWEAVE for balancer in BALANCERS if balancer},
 }
 
 
 def test_no_field_hides_behind_an_attribute_of_records() -> None:
     tables = [one for one in vars(layout).values() if isinstance(one, np.dtype) and one.names]
-    assert len(tables) == 13
+    assert len(tables) == 17
     for table in tables:
         assert not set(table.names or ()) & set(dir(np.record))
 
@@ -39,7 +42,9 @@ def test_no_field_hides_behind_an_attribute_of_records() -> None:
 def trace(case: str) -> tuple[int, int]:
     """Hash over all events of a small run, and their number."""
     flows = [(0, 2, 300_000), (1, 2, 200_000), (2, 0, 100_000)]
-    clock = finish(start(LeafSpine(spines=2, hosts=2), CASES[case], flows)).world.clock
+    balancer = case if case in BALANCERS else ""
+    simulation = start(LeafSpine(spines=2, hosts=2), CASES[case], flows, balancer=balancer)
+    clock = finish(simulation).world.clock
     return int(clock.history), int(clock.events)
 
 

@@ -93,7 +93,7 @@ def test_the_book_forgets_the_oldest_pairs(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ([], "none given"),
         (["Ark"], 'did you mean "ark"?'),
-        (["drill"], "is not built yet; there are ecmp, round-robin, ark-paper, ark, ideal"),
+        (["conwave"], 'did you mean "conweave"?'),
         (["ark", "ark"], "is given twice"),
     ],
 )

@@ -65,7 +65,7 @@ class FlowEngine:
         self._transfers = transfers
         self._wiring = Wiring(fabric, model, pooled=scheme.pooled)
         stripes_max = max([scheme.stripes_max, *(len(transfer.pin) for transfer in self._transfers)])
-        self._network = FluidNetwork(self._wiring.link_rate, stripes_max=stripes_max)
+        self._network = FluidNetwork(self._wiring.link_rate * scheme.goodput, stripes_max=stripes_max)
         self._spines = SpineLog(fabric.spines)
         self._spine_names = fabric.spines
         self._live: dict[int, _Live] = {}
@@ -125,7 +125,11 @@ class FlowEngine:
 
     def _tick(self, now_ns: int) -> None:
         for index, assignment in self._scheme.tick(now_ns):
-            self._live[index].wanted = assignment
+            live = self._live[index]
+            live.wanted = assignment
+            if live.slot in self._by_slot:
+                for number in range(len(live.stripes)):
+                    self._follow(now_ns, live, number)
         deadline = self._scheme.next_deadline()
         if deadline is not None and deadline <= now_ns:
             raise SimulationError(

@@ -17,6 +17,7 @@ from ark.errors import ConfigError, Fault, SimulationError
 from ark.fabric.topology import Fabric
 from ark.sim.packet.layout import NEVER
 from ark.sim.packet.network import PS_PER_NS
+from ark.sim.packet.outages import LinkEvent, Outages
 from ark.sim.packet.settings import PacketSettings
 from ark.sim.packet.simulation import Pause, Simulation
 from ark.sim.packet.wiring import PacketWiring
@@ -27,15 +28,6 @@ from ark.sim.spine_log import SpineLog
 
 FOREVER_NS: Final = NEVER // PS_PER_NS
 SAMPLES_MAX: Final = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class LinkEvent:
-    """A link, and its partner the other way, fails or comes back."""
-
-    time_ns: int
-    link: int
-    up: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +44,9 @@ class _Stripe:
     flow: int
     paths: list[int]
     ports: list[int]
+    spine: int = -1
+    roams: bool = False
+    """Leaves choose its paths, packet by packet."""
 
 
 @dataclass(slots=True)
@@ -69,7 +64,19 @@ class _Live:
 
 
 class PacketEngine:
-    """One run: make it, call ``run`` once."""
+    """One run: make it, call ``run`` once.
+
+    Parameters
+    ----------
+    fabric, transfers, scheme, settings, seed
+        What runs; the seed is that of ECN marks, losses and leaves that draw.
+    link_events
+        Links of the fabric, by index, that fail or come back.
+    reconverge_ns
+        How long after such an event all switches hash over the next hops that are up; None for never.
+    sample_ns
+        Time between samples; 0 for none.
+    """
 
     def __init__(
         self,
@@ -80,6 +87,7 @@ class PacketEngine:
         *,
         seed: int = 0,
         link_events: Sequence[LinkEvent] = (),
+        reconverge_ns: int | None = None,
         sample_ns: int = 0,
     ) -> None:
         self._fabric = fabric
@@ -87,13 +95,15 @@ class PacketEngine:
         self._transfers = transfers
         self._settings = settings
         self._wiring = PacketWiring(fabric, pooled=scheme.pooled)
-        self.simulation = Simulation(self._wiring.network, settings, seed=seed)
+        if link_events and scheme.pooled:
+            raise ConfigError(Fault("link_events", f"{scheme.name} has no single links that could fail"))
+        self.simulation = Simulation(self._wiring.network, settings, seed=seed, balancer=scheme.balancer)
         self._window = self._window_bytes()
         self._spines = SpineLog(fabric.spines)
         self._live: dict[int, _Live] = {}
         self._owner: dict[int, tuple[_Live, _Stripe]] = {}
         self._held: list[tuple[int, int]] = []
-        self._link_events = sorted(link_events, key=lambda event: event.time_ns)
+        self._outages = Outages(link_events, reconverge_ns, self.simulation)
         self._sample_ns = sample_ns
         self._next_sample = 0 if sample_ns else FOREVER_NS
         self._rows: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
@@ -155,8 +165,8 @@ class PacketEngine:
             times.append(self._transfers[arrived].start_ns)
         if self._held:
             times.append(self._held[0][0])
-        if self._link_events:
-            times.append(self._link_events[0].time_ns)
+        if (outage_ns := self._outages.due_ns) is not None:
+            times.append(outage_ns)
         return max(min(times), self.simulation.now_ns)
 
     def _window_bytes(self) -> int:
@@ -189,7 +199,10 @@ class PacketEngine:
 
     def _tick(self, now_ns: int) -> None:
         for index, assignment in self._scheme.tick(now_ns):
-            self._live[index].wanted = assignment
+            live = self._live[index]
+            live.wanted = assignment
+            for number, stripe in enumerate(live.stripes):
+                self._move(now_ns, live, stripe, assignment.paths[number], assignment.ports[number])
         deadline = self._scheme.next_deadline()
         if deadline is not None and deadline <= now_ns:
             raise SimulationError(
@@ -198,9 +211,8 @@ class PacketEngine:
 
     def _happen(self, now_ns: int) -> None:
         """Links that fail or come back, and samples."""
-        while self._link_events and self._link_events[0].time_ns <= now_ns:
-            event = self._link_events.pop(0)
-            self.simulation.set_link(event.link, now_ns, up=event.up)
+        if self._outages.happen(now_ns):
+            self._converge(now_ns)
         if self._next_sample <= now_ns:
             self.simulation.settle()
             links = self.simulation.world.links[: self.simulation.world.clock.links]
@@ -211,32 +223,57 @@ class PacketEngine:
                     Fault("sample_ns", f"{self._sample_ns} gives more than {SAMPLES_MAX} samples")
                 )
 
+    def _converge(self, now_ns: int) -> None:
+        """All switches hash over other next hops from now on."""
+        self._wiring.converge(self._outages.avoided)
+        self.simulation.forget_choices()
+        for live, stripe in self._owner.values():
+            self._move(now_ns, live, stripe, stripe.paths[-1], stripe.ports[-1], anew=True)
+
     def _start(self, now_ns: int, live: _Live) -> None:
         transfer, wanted = live.transfer, live.wanted
+        source, target = transfer.source, transfer.target
         count = len(wanted.paths)
         segment = self._scheme.segment_bytes if live.managed else STRIPE_SEGMENT_BYTES if count > 1 else None
         chunk = chunk_bytes(segment, transfer.size_bytes, count)
         live.chunk = chunk
         live.unclaimed = transfer.size_bytes
-        for path, port in zip(wanted.paths, wanted.ports, strict=True):
+        for wanted_path, port in zip(wanted.paths, wanted.ports, strict=True):
             share = min(chunk if chunk is not None else transfer.size_bytes, live.unclaimed)
             if share == 0:
                 break  # more stripes than segments
             live.unclaimed -= share
+            path = self._taken(transfer, wanted_path, port)
             flow = self.simulation.add_flow(
                 NEVER if chunk is not None else share,
-                self._wiring.route(transfer.source, transfer.target, path),
-                self._wiring.back(transfer.source, transfer.target, port, transfer.dport),
+                self._wiring.route(source, target, path),
+                self._wiring.back(source, target, port, transfer.dport),
                 window_bytes=-(-self._window // count),
                 segment_bytes=None if chunk is None else share,
             )
             stripe = _Stripe(flow, [path], [port])
             live.stripes.append(stripe)
             self._owner[flow] = live, stripe
-            self._spines.enter(now_ns, self._wiring.spine(transfer.source, transfer.target, path))
+            self._settle_in(now_ns, live, stripe)
         live.running = len(live.stripes)
         for stripe in live.stripes:
             self.simulation.start(stripe.flow, now_ns)
+
+    def _taken(self, transfer: Transfer, wanted: int, port: int) -> int:
+        """The path that a port leads to: the wanted one, unless routes are other ones by now."""
+        if not self._wiring.diverted:
+            return wanted
+        return self._wiring.hashed(transfer.source, transfer.target, port, transfer.dport)
+
+    def _settle_in(self, now_ns: int, live: _Live, stripe: _Stripe) -> None:
+        """The stripe is on the last of its paths now; where leaves choose, on any that they like."""
+        source, target, path = live.transfer.source, live.transfer.target, stripe.paths[-1]
+        stripe.roams = bool(self._scheme.balancer and live.managed)
+        if not stripe.roams:
+            stripe.spine = self._wiring.spine(source, target, path)
+            self._spines.enter(now_ns, stripe.spine)
+        elif len(self._wiring.route(source, target, path)) > 2:
+            self.simulation.set_choices(stripe.flow, self._wiring.choices(source, target, path))
 
     def _on_report(self, now_ns: int, flow: int) -> None:
         """A stripe is complete, or at the end of its segment."""
@@ -256,24 +293,36 @@ class PacketEngine:
 
     def _ask(self, now_ns: int, live: _Live, stripe: _Stripe) -> None:
         """Let the scheme choose again; the stripe moves to where it is wanted."""
-        transfer = live.transfer
-        assignment = self._scheme.segment_ended(now_ns, transfer.index, self._bytes_left(live))
+        index = live.transfer.index
+        assignment = self._scheme.segment_ended(now_ns, index, self._bytes_left(live))
         if assignment is not None:
             live.wanted = assignment
         number = live.stripes.index(stripe)
-        path, port = live.wanted.paths[number], live.wanted.ports[number]
-        if path == stripe.paths[-1]:
-            return
+        self._move(now_ns, live, stripe, live.wanted.paths[number], live.wanted.ports[number])
+
+    def _move(
+        self, now_ns: int, live: _Live, stripe: _Stripe, wanted: int, port: int, *, anew: bool = False
+    ) -> None:
+        """Put a stripe on the path to which a port leads; nothing to do if it is there, unless ``anew``."""
+        transfer = live.transfer
         source, target = transfer.source, transfer.target
+        path = (
+            self._taken(transfer, wanted, port)
+            if not anew
+            else self._wiring.hashed(source, target, port, transfer.dport)
+        )
+        if path == stripe.paths[-1] and not anew:
+            return
         self.simulation.set_route(
             stripe.flow,
             self._wiring.route(source, target, path),
             self._wiring.back(source, target, port, transfer.dport),
         )
-        self._spines.leave(now_ns, self._wiring.spine(source, target, stripe.paths[-1]))
-        self._spines.enter(now_ns, self._wiring.spine(source, target, path))
-        stripe.paths.append(path)
-        stripe.ports.append(port)
+        self._spines.leave(now_ns, stripe.spine)
+        if path != stripe.paths[-1]:
+            stripe.paths.append(path)
+            stripe.ports.append(port)
+        self._settle_in(now_ns, live, stripe)
 
     def _bytes_left(self, live: _Live) -> int:
         flows = self.simulation.world.flows
@@ -284,18 +333,19 @@ class PacketEngine:
         transfer, stripes = live.transfer, live.stripes
         index = transfer.index
         self._fct_ns[index] = now_ns - transfer.start_ns
-        self._path[index] = ";".join([">".join(map(str, of.paths)) for of in stripes])
+        roams = any(of.roams for of in stripes)
+        self._path[index] = "" if roams else ";".join([">".join(map(str, of.paths)) for of in stripes])
         self._sport[index] = ";".join([">".join(map(str, of.ports)) for of in stripes])
         used = {
             self._wiring.spine(transfer.source, transfer.target, path) for of in stripes for path in of.paths
         }
-        if len(used) == 1 and (spine := used.pop()) >= 0:
+        if len(used) == 1 and not roams and (spine := used.pop()) >= 0:
             self._spine[index] = self._fabric.spines[spine]
         for of in stripes:
             entry = self.simulation.world.flows[of.flow]
             self._marks[index] += entry.marks
             self._retransmits[index] += entry.retransmits
-            self._spines.leave(now_ns, self._wiring.spine(transfer.source, transfer.target, of.paths[-1]))
+            self._spines.leave(now_ns, of.spine)
             del self._owner[of.flow]
         del self._live[index]
         if live.managed:

@@ -2,7 +2,8 @@
 
 RoCE in the form of HPCC's and SimAI's NIC: an ACK for every packet, go-back-N. A packet out of order is
 dropped and asked for again by a NACK, at most one per ``nack_interval`` for the same byte; the sender then
-goes back to the first byte that is not acknowledged. Beyond ns-3, a duplicate is acknowledged once more and a
+goes back to the first byte that is not acknowledged. A receiver that is made for sprayed packets keeps them
+(``reordering``). Beyond ns-3, a duplicate is acknowledged once more and a
 flow whose ACKs stay away for ``timeout`` goes back as well, so that a lost tail or a lost ACK ends nothing.
 """
 
@@ -14,6 +15,7 @@ from ark.sim.packet.layout import ACK, DCQCN, HPCC, NACK, SWIFT, TIMEOUT, World
 from ark.sim.packet.link import enqueue
 from ark.sim.packet.nic import leave, serve
 from ark.sim.packet.pool import give_back
+from ark.sim.packet.reordering import keep
 from ark.sim.packet.swift import on_delay, on_loss
 
 
@@ -26,7 +28,9 @@ def on_data(world: World, packet: int, now: int) -> None:
     if entry.marked:
         receiver.marks += 1
     entry.kind = ACK
-    if entry.sequence > receiver.expected:
+    if rules.reorder_span:
+        keep(world, packet)
+    elif entry.sequence > receiver.expected:
         if receiver.nack_sequence == receiver.expected and now < receiver.nack_until:
             give_back(world, packet)
             return

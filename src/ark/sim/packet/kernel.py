@@ -2,6 +2,7 @@
 
 from ark.sim.compilation import kernel, kernel_part
 from ark.sim.packet.chance import draw
+from ark.sim.packet.conweave import on_flush
 from ark.sim.packet.dcqcn import on_increase_timer, on_look
 from ark.sim.packet.events import KIND_BITS, KIND_MASK, SLOT_MASK, begin_first, end_first, schedule
 from ark.sim.packet.host import complete, on_ack, on_data, on_timeout
@@ -11,9 +12,9 @@ from ark.sim.packet.layout import (
     CUT,
     DATA,
     EVENTS_MAX,
+    FLUSH,
     FULL,
     INCREASE,
-    NACK,
     PACKETS_MAX,
     PAUSE,
     REACHED,
@@ -23,7 +24,7 @@ from ark.sim.packet.layout import (
     World,
 )
 from ark.sim.packet.link import advance, cut, lose, on_service, set_paused
-from ark.sim.packet.nic import join, on_wake, serve
+from ark.sim.packet.nic import join, leave, on_wake, serve
 from ark.sim.packet.pool import give_back
 from ark.sim.packet.switch import on_switch
 
@@ -82,6 +83,18 @@ def resume_flow(world: World, flow: int, now: int) -> None:
 
 
 @kernel
+def change_nic(world: World, flow: int, nic: int) -> None:
+    """The flow sends its packets from now on by another NIC."""
+    sender = world.flows[flow]
+    if sender.active:
+        leave(world, int(sender.nic), flow)
+        join(world, nic, flow)
+    sender.nic = nic
+    if sender.active:
+        serve(world, nic, int(world.clock.now))
+
+
+@kernel
 def end_flow(world: World, flow: int, now: int) -> None:
     """The flow has nothing more to send: all that it sent is acknowledged."""
     complete(world, flow, now)
@@ -120,6 +133,8 @@ def _dispatch(world: World, kind: int, index: int, now: int) -> None:
         on_increase_timer(world, index, now)
     elif kind == SERVICE:
         on_service(world, index, now)
+    elif kind == FLUSH:
+        on_flush(world, index, now)
     else:
         on_timeout(world, index, now)
 
@@ -136,7 +151,7 @@ def _on_arrival(world: World, link: int, now: int) -> None:
     line.head = entry.next
     if line.head >= 0:
         schedule(world, world.packets[line.head].arrival, ARRIVAL, link)
-    if line.loss > 0.0 and entry.kind <= NACK and draw(world) < line.loss:
+    if line.loss > 0.0 and entry.kind < PAUSE and draw(world) < line.loss:
         lose(world, link, packet)
     elif entry.kind >= PAUSE:
         _on_frame(world, link, packet, now)

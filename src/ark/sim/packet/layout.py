@@ -35,6 +35,11 @@ LANES: Final = 31
 ROUTES_MAX: Final = 2**23
 """Entries of the table of routes."""
 
+PATHS_MAX: Final = 2**22
+"""Paths between leaves, each counted for both leaves."""
+REORDER_WORDS: Final = 32
+"""Words of 64 bits in which a receiver notes packets that came before their turn: a ring."""
+
 NEVER: Final = 2**62
 """A time that does not come."""
 
@@ -55,8 +60,13 @@ def _in_lines(fields: list[tuple[str, str]]) -> np.dtype[np.void]:
 DATA: Final = 0
 ACK: Final = 1
 NACK: Final = 2
-PAUSE: Final = 3
-RESUME: Final = 4
+REPLY: Final = 3
+"""ConWeave: the last leaf answers the first one's question, or its tail."""
+NOTIFY: Final = 4
+"""ConWeave: a packet came marked over a path."""
+PAUSE: Final = 5
+"""From here on frames that go over one link only."""
+RESUME: Final = 6
 
 # What an event is. One link, NIC or flow has at most one live event of a kind.
 ARRIVAL: Final = 0
@@ -71,6 +81,8 @@ INCREASE: Final = 4
 """DCQCN's timer raises the rate."""
 TIMEOUT: Final = 5
 """A flow has waited too long for an acknowledgement."""
+FLUSH: Final = 6
+"""ConWeave: the last leaf has held back packets of a flow long enough."""
 
 # Why the kernel returned.
 REACHED: Final = 0
@@ -81,6 +93,15 @@ FULL: Final = 2
 """More packets or events than there is room for."""
 STALLED: Final = 3
 """No flow has made progress for ``Clock.patience``."""
+
+# How leaves spread packets over paths.
+NO_BALANCER: Final = 0
+"""Not at all: the hash of the flow decides, once."""
+LETFLOW: Final = 1
+CONGA: Final = 2
+DRILL: Final = 3
+CONWEAVE: Final = 4
+SPRAY: Final = 5
 
 # What governs the rate of a flow.
 NO_CONTROL: Final = 0
@@ -126,10 +147,8 @@ PACKET: Final = _in_lines(
         ("priority", "u1"),
         ("marked", "u1"),  # ECN: congestion experienced; in an ACK: the CNP flag
         ("stops", "u1"),  # INT records that it carries
-        (
-            "sequence",
-            "i8",
-        ),  # data: offset of its first byte; ACK and NACK: next byte that the receiver expects
+        ("path", "i4"),  # which of its flow's paths it takes, where leaves choose
+        ("sequence", "i8"),  # data: its first byte; ACK and NACK: next byte that the receiver expects
         ("arrival", "i8"),  # when it reaches the end of the link that it is on
         ("sent", "i8"),  # when its data left the sender, for Swift
     ],
@@ -264,6 +283,75 @@ FLOW: Final = _in_lines(
     ],
 )
 
+STEERING: Final = np.dtype(
+    [
+        # What the first leaf knows of a flow.
+        ("first", "i4"),  # its paths: choices[first : first + count]
+        ("count", "i4"),
+        ("path", "i4"),  # the one that it takes now, or -1
+        ("pair", "i4"),  # state of these paths: paths[pair : pair + count] ...
+        ("back", "i4"),  # ... and of the paths from the last leaf to the first
+        ("memory", "i4"),  # DRILL: remembered[memory] is the best path found so far
+        ("seen", "i8"),  # when its last packet came
+        # ConWeave, first leaf.
+        ("base_rtt", "i8"),  # propagation from leaf to leaf and back
+        ("deadline", "i8"),  # the reply is late from here on; NEVER: none is awaited
+        ("tail_sent", "i8"),  # when the tail of the old path left; 0: no tail in this epoch
+        ("epoch", "i4"),
+        ("phase", "u1"),  # 1: behind the tail, on the new path
+        ("stable", "u1"),  # the reply came in time, or the tail is known to have come
+        # ConWeave, last leaf.
+        ("came_phase", "u1"),  # 1: the tail of the epoch has come
+        ("timed", "u1"),  # times of a packet of phase 0 of this epoch are known
+        ("holding", "u1"),
+        ("came_epoch", "i4"),
+        ("old_sent", "i8"),  # a packet of phase 0: when it left the first leaf ...
+        ("old_came", "i8"),  # ... and when it came
+        ("tail_known", "i8"),  # when the tail left, as later packets tell
+        ("head", "i4"),  # packets held back: first and last
+        ("end", "i4"),
+        ("flush", "i8"),  # when they are let go
+        ("armed", "i8"),  # time of the live FLUSH event, or -1
+    ],
+    align=True,
+)
+"""What leaves know of a flow whose packets they spread over paths."""
+
+PATH: Final = np.dtype(
+    [
+        ("busy_until", "i8"),  # ConWeave, first leaf: not to be chosen before
+        ("told_at", "i8"),  # CONGA, first leaf: when it was told ...
+        ("told", "i8"),  # ... how congested the path is
+        ("met_at", "i8"),  # CONGA, last leaf: when a packet last came over the path ...
+        ("met", "i8"),  # ... and the congestion that it met
+    ]
+)
+"""What two leaves know of one path between them; times are -1 before anything is known."""
+
+METER: Final = np.dtype([("bytes", "f8"), ("stepped", "i8")])
+"""CONGA's discounting estimator of a link: bytes sent of late, and the number of the last step."""
+
+LABEL: Final = np.dtype(
+    [
+        ("sent", "i8"),  # ConWeave: when it left the first leaf
+        ("tail", "i8"),  # ... and when the tail of its epoch did
+        ("epoch", "i4"),
+        ("phase", "u1"),
+        ("flag", "u1"),  # ConWeave: PLAIN, ASKS or TAIL
+        ("congestion", "u1"),  # CONGA: most that it has met
+        ("told", "u1"),  # CONGA: the congestion of path about_path the other way
+        ("about_path", "i4"),  # ... or -1
+        ("filler", "i4"),
+    ]
+)
+"""What the leaf's header adds to a packet."""
+
+PLAIN: Final = 0
+ASKS: Final = 1
+"""ConWeave: first packet of an epoch, whose arrival is to be reported."""
+TAIL: Final = 2
+"""ConWeave: last packet over the old path."""
+
 LANE: Final = np.dtype(
     [
         ("lead", "i8"),  # how far ahead its events were scheduled
@@ -335,6 +423,21 @@ RULES: Final = _in_lines(
         ("swift_cut_max", "f8"),
         ("swift_window_min", "f8"),
         ("swift_window_max", "f8"),
+        # Leaves that choose paths.
+        ("balancer", "i8"),
+        ("flowlet_gap", "i8"),
+        ("conga_interval", "i8"),
+        ("conga_decay", "f8"),
+        ("conga_levels", "i8"),
+        ("conga_aging", "i8"),
+        ("conga_samples", "i8"),
+        ("drill_samples", "i8"),
+        ("reply_extra", "i8"),
+        ("path_pause", "i8"),
+        ("flush_extra", "i8"),
+        ("tail_wait", "i8"),
+        ("epoch_expiry", "i8"),
+        ("reorder_span", "i8"),  # packets beyond the first gap that a receiver keeps; 0: go-back-N
     ]
 )
 """The one record of constants; ``ark.sim.packet.settings`` says where their values come from."""
@@ -354,6 +457,13 @@ WORLD: Final = np.dtype(
         ("seen", INT, (FLOWS_MAX * INT_HOPS,)),  # what flow f saw last
         ("routes", "i4", (ROUTES_MAX,)),  # link numbers of all routes, one after the other, each ended by -1
         ("egress", "i4", (LINKS_MAX,)),  # egress links of all switches, switch by switch
+        ("steerings", STEERING, (FLOWS_MAX,)),
+        ("choices", "i4", (ROUTES_MAX,)),  # positions in the table of routes, one for each path of a flow
+        ("paths", PATH, (PATHS_MAX,)),
+        ("meters", METER, (LINKS_MAX,)),
+        ("labels", LABEL, (PACKETS_MAX,)),
+        ("remembered", "i4", (FLOWS_MAX,)),
+        ("kept", "u8", (FLOWS_MAX * REORDER_WORDS,)),  # bit per packet that came before its turn
         ("lanes", LANE, (LANES + 1,)),  # number 0 is none
         ("events", EVENT, (EVENTS_MAX,)),  # those that wait in lanes
         ("when", "i8", (EVENTS_MAX,)),  # event heap: times

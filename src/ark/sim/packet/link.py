@@ -22,7 +22,6 @@ from ark.sim.packet.layout import (
     DATA,
     HPCC,
     INT_HOPS,
-    NACK,
     PAUSE,
     PRIORITIES,
     RESUME,
@@ -77,7 +76,7 @@ def transmit(world: World, link: int, packet: int, start: int) -> None:
     entry = world.packets[packet]
     if entry.kind == DATA and entry.payload == world.rules.payload:
         time = line.time_data
-    elif ACK <= entry.kind <= NACK:
+    elif ACK <= entry.kind < PAUSE:
         time = line.time_ack
     else:
         time = transmission_time(world, link, int(entry.length))
@@ -91,7 +90,7 @@ def transmit(world: World, link: int, packet: int, start: int) -> None:
     else:
         world.packets[line.tail].next = packet
         line.tail = packet
-    if line.source_switch >= 0 and entry.kind <= NACK:
+    if line.source_switch >= 0 and entry.kind < PAUSE:
         leave_buffer(world, link, packet, start)
         if entry.kind == DATA:
             _mark(world, link, packet)

@@ -17,11 +17,14 @@ from ark.sim.packet.layout import (
     NICS_MAX,
     NO_CONTROL,
     PRIORITIES,
+    REORDER_WORDS,
+    SPRAY,
     SWIFT,
     SWITCHES_MAX,
     World,
     empty_world,
 )
+from ark.sim.packet.leaves import BALANCERS
 from ark.sim.packet.settings import PacketSettings
 
 PS_PER_NS: Final = 1_000
@@ -71,8 +74,8 @@ class Network:
         return ends
 
 
-def build_world(network: Network, settings: PacketSettings, *, seed: int) -> World:
-    """The network at rest at time 0, without flows.
+def build_world(network: Network, settings: PacketSettings, *, seed: int, balancer: str) -> World:
+    """The network at rest at time 0, without flows; leaves choose paths as ``balancer`` says.
 
     Raises
     ------
@@ -96,6 +99,7 @@ def build_world(network: Network, settings: PacketSettings, *, seed: int) -> Wor
     clock.patience = settings.stall_ns * PS_PER_NS
     clock.random = np.random.default_rng([seed, RANDOM_STREAM]).integers(1, 2**63, dtype=np.uint64)
     _set_rules(world.rules, settings, 2 * int(clock.links) + 64)
+    _set_leaves(world.rules, settings, BALANCERS[balancer])
     world.routes[0] = -1
     links = world.links[: clock.links]
     _set_links(links, network, settings)
@@ -215,3 +219,21 @@ def _set_rules(rule: np.record, settings: PacketSettings, margin: int) -> None:
     rule.swift_cut_max = swift.cut_max
     rule.swift_window_min = swift.window_min
     rule.swift_window_max = swift.window_max_bytes / settings.payload_bytes
+
+
+def _set_leaves(rule: np.record, settings: PacketSettings, balancer: int) -> None:
+    leaves = settings.leaves
+    rule.balancer = balancer
+    rule.flowlet_gap = leaves.flowlet_gap_ns * PS_PER_NS
+    rule.conga_interval = leaves.conga_interval_ns * PS_PER_NS
+    rule.conga_decay = leaves.conga_decay
+    rule.conga_levels = leaves.conga_levels
+    rule.conga_aging = leaves.conga_aging_ns * PS_PER_NS
+    rule.conga_samples = leaves.conga_samples
+    rule.drill_samples = leaves.drill_samples
+    rule.reply_extra = leaves.conweave_reply_extra_ns * PS_PER_NS
+    rule.path_pause = leaves.conweave_path_pause_ns * PS_PER_NS
+    rule.flush_extra = leaves.conweave_flush_extra_ns * PS_PER_NS
+    rule.tail_wait = leaves.conweave_tail_wait_ns * PS_PER_NS
+    rule.epoch_expiry = leaves.conweave_expiry_ns * PS_PER_NS
+    rule.reorder_span = 64 * REORDER_WORDS if balancer == SPRAY else 0

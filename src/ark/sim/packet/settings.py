@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Literal
 
 from ark.errors import ConfigError, Fault
+from ark.sim.packet.leaves import Leaves
 
 PRESETS: Final = ("simai", "conweave", "dcqcn-paper", "nvidia", "hpcc-scripts")
 
@@ -156,6 +157,7 @@ class PacketSettings:
     buffer: Buffer = field(default_factory=Buffer)
     hpcc: Hpcc = field(default_factory=Hpcc)
     swift: Swift = field(default_factory=Swift)
+    leaves: Leaves = field(default_factory=Leaves)
 
     def __post_init__(self) -> None:
         faults = [Fault(f"packet settings: {name}", what) for name, what in _faults(self)]
@@ -191,6 +193,7 @@ def preset(name: str) -> PacketSettings:
             payload_bytes=1_000,
             overhead_bytes=48,
             window="none",
+            ack_priority=0,
             nack_interval_ns=4_000,
             nack_is_cnp=True,
             dcqcn=Dcqcn(
@@ -311,6 +314,7 @@ def _faults(settings: PacketSettings) -> list[tuple[str, str]]:
         ("swift.cut_max", settings.swift.cut_max, 0, 1),
         ("swift.window_min", settings.swift.window_min, 1e-6, 1),
     ]
+    bounds += [(f"leaves.{name}", value, low, high) for name, value, low, high in settings.leaves.bounds()]
     return [
         (name, f"{value} is not in {low} to {high}")
         for name, value, low, high in bounds

@@ -11,8 +11,17 @@ import numpy as np
 
 from ark.errors import SimulationError
 from ark.sim.packet import layout
-from ark.sim.packet.kernel import end_flow, resume_flow, run, set_link, settle, start_flow
-from ark.sim.packet.layout import EVENTS_MAX, FLOWS_MAX, HPCC, INT_HOPS, PACKETS_MAX, ROUTES_MAX, SWIFT
+from ark.sim.packet.kernel import change_nic, end_flow, resume_flow, run, set_link, settle, start_flow
+from ark.sim.packet.layout import (
+    EVENTS_MAX,
+    FLOWS_MAX,
+    HPCC,
+    INT_HOPS,
+    PACKETS_MAX,
+    PATHS_MAX,
+    ROUTES_MAX,
+    SWIFT,
+)
 from ark.sim.packet.network import PS_PER_NS, Network, build_world
 from ark.sim.packet.settings import PacketSettings
 
@@ -26,15 +35,26 @@ class Pause(IntEnum):
 
 
 class Simulation:
-    """One simulation. Times are nanoseconds outside; fractions come from runs in whole picoseconds."""
+    """One simulation. Times are nanoseconds outside; fractions come from runs in whole picoseconds.
 
-    def __init__(self, network: Network, settings: PacketSettings, *, seed: int = 0) -> None:
+    With a ``balancer`` (``ark.sim.packet.leaves``) leaves choose the paths of the flows that are given
+    choices.
+    """
+
+    def __init__(
+        self, network: Network, settings: PacketSettings, *, seed: int = 0, balancer: str = ""
+    ) -> None:
         self.network = network
         self.settings = settings
-        self.world = build_world(network, settings, seed=seed)
+        self.world = build_world(network, settings, seed=seed, balancer=balancer)
         self.flows = 0
         self._route_entries = 1
         self._routes: dict[tuple[int, ...], int] = {}
+        self._choice_entries = 0
+        self._choices: dict[tuple[int, ...], int] = {}
+        self._path_entries = 0
+        self._pairs: dict[tuple[int, int], int] = {}
+        self._memories: dict[tuple[int, int], int] = {}
 
     @property
     def now_ns(self) -> int:
@@ -85,6 +105,56 @@ class Simulation:
         self.world.flows[flow].route = self._route(route)
         self.world.flows[flow].back = self._route(back)
         self.world.flows[flow].base_rtt = self.base_rtt_ps(route, back)
+        nic = int(self.world.links[route[0]].source_nic)
+        if nic != self.world.flows[flow].nic:  # another port of a host
+            change_nic(self.world, flow, nic)
+
+    def set_choices(self, flow: int, routes: Sequence[Sequence[int]]) -> None:
+        """Let leaves choose among these routes of a flow, which differ between its first and last leaf only.
+
+        All flows between two leaves must have as many, in the same order.
+        """
+        world = self.world
+        state = world.steerings[flow]
+        positions = tuple(self._route(route) for route in routes)
+        first = self._choices.get(positions)
+        if first is None:
+            first = self._choices[positions] = self._choice_entries
+            self._choice_entries += len(positions)
+            if self._choice_entries > ROUTES_MAX:
+                raise SimulationError(f"the paths of all flows take more than {ROUTES_MAX} entries")
+            world.choices[first : self._choice_entries] = positions
+        state.first, state.count, state.path = first, len(positions), -1
+        links = world.links
+        leaf, other = int(links[routes[0][0]].target_switch), int(links[routes[0][-1]].source_switch)
+        state.pair = self._paths_between(leaf, other, len(positions))
+        state.back = self._paths_between(other, leaf, len(positions))
+        memory = (leaf, int(routes[0][-1]))
+        if memory not in self._memories:
+            self._memories[memory] = len(self._memories)
+            world.remembered[self._memories[memory]] = -1
+        state.memory = self._memories[memory]
+        state.base_rtt = 2 * sum(int(links[link].delay) for link in routes[0][1:-1])
+        state.armed = -1
+
+    def forget_choices(self) -> None:
+        """What leaves know of paths is void; all flows are to be given choices anew, of any number."""
+        self._pairs.clear()
+        self._memories.clear()
+        self.world.steerings["count"][: self.flows] = 0
+
+    def _paths_between(self, leaf: int, other: int, count: int) -> int:
+        """Position of what two leaves know of the paths from ``leaf`` to ``other``."""
+        first = self._pairs.get((leaf, other))
+        if first is None:
+            first = self._pairs[leaf, other] = self._path_entries
+            self._path_entries += count
+            if self._path_entries > PATHS_MAX:
+                raise SimulationError(f"more than {PATHS_MAX} paths between leaves")
+            entries = self.world.paths[first : self._path_entries]
+            for name in ("told_at", "met_at"):
+                entries[name] = -1
+        return first
 
     def start(self, flow: int, now_ns: int) -> None:
         """The flow begins to send at ``now_ns``, which must not lie before the clock."""

@@ -1,45 +1,15 @@
-"""A packet comes to a switch: it is let into the shared buffer or dropped, and joins its egress queue."""
+"""A packet comes to a switch: leaves may choose its path, and the packet goes on."""
 
-from ark.sim.compilation import kernel, kernel_part
-from ark.sim.packet.layout import PRIORITIES, World
-from ark.sim.packet.link import advance, enqueue, lose
-from ark.sim.packet.pfc import credit, pause_if_over, threshold
+from ark.sim.compilation import kernel_part
+from ark.sim.packet.admission import forward
+from ark.sim.packet.balancing import balance
+from ark.sim.packet.layout import NO_BALANCER, World
 
 
 @kernel_part
 def on_switch(world: World, switch: int, link: int, packet: int, now: int) -> None:
     """``packet`` has come in by ``link``."""
-    entry = world.packets[packet]
-    entry.hop += 1
-    if _admit(world, switch, link, packet, now):
-        enqueue(world, world.routes[entry.hop], packet, now)
-    else:
-        lose(world, link, packet)
-
-
-@kernel
-def _admit(world: World, switch: int, link: int, packet: int, now: int) -> bool:
-    """Book the packet on its ingress port's account; False if there is no room."""
-    pool = world.switches[switch]
-    entry = world.packets[packet]
-    account = link * PRIORITIES + int(entry.priority)
-    held = world.accounts[account]
-    size = int(entry.length)
-    if held.headroom == 0 and held.bytes + size - pool.reserve < threshold(world, switch, link):
-        credit(world, switch, account, size)
-        entry.account = link
-        return True
-    for position in range(pool.first, pool.last):  # it may be that the accounts only lag behind
-        advance(world, world.egress[position], now - 1)
-    allowed = threshold(world, switch, link)
-    over = size + max(held.bytes - pool.reserve, 0) > allowed
-    if over and size + held.headroom > world.links[link].headroom:
-        return False
-    if held.bytes + size > pool.reserve and held.bytes + size - pool.reserve > allowed:
-        held.headroom += size
-    else:
-        credit(world, switch, account, size)
-    entry.account = link
-    if world.rules.pfc:
-        pause_if_over(world, switch, link, int(entry.priority), now)
-    return True
+    world.packets[packet].hop += 1
+    if world.rules.balancer != NO_BALANCER and not balance(world, link, packet, now):
+        return
+    forward(world, switch, link, packet, now)

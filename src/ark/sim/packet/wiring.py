@@ -4,6 +4,8 @@ For a scheme that pools the spines, all switches that a leaf leads to are one, a
 link of the summed rate. A NIC with several ports is as many NICs here: each port has its own queue pairs.
 """
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -26,7 +28,7 @@ class PacketWiring:
     """The network of one fabric, and the routes between its NICs."""
 
     def __init__(self, fabric: Fabric, *, pooled: bool) -> None:
-        self._fabric = fabric
+        self._fabric = self._whole = fabric
         self._pipes = Pipes(fabric) if pooled else None
         self._spines = {name: number for number, name in enumerate(fabric.spines)}
         self.network = self._plain_network() if self._pipes is None else _pooled_network(fabric, self._pipes)
@@ -35,7 +37,7 @@ class PacketWiring:
         """Links of path ``number``, which must be up."""
         if self._pipes is not None:
             return self._pipes.between(source, target)
-        for path in self._fabric.paths(source, target):
+        for path in self._between(source, target).paths(source, target):
             if path.index == number:
                 return path.links
         raise SimulationError(f"path {number} from {source.name} to {target.name} is not up")
@@ -45,15 +47,52 @@ class PacketWiring:
         if self._pipes is not None:
             return self._pipes.between(target, source)
         there = FiveTuple(source.address, target.address, sport, dport)
-        return route(self._fabric, there.reversed(), target, source).links
+        return route(self._between(target, source), there.reversed(), target, source).links
+
+    def choices(self, source: Nic, target: Nic, number: int) -> list[tuple[int, ...]]:
+        """All paths that begin with the same link of the NIC as path ``number``, in order."""
+        first = self.route(source, target, number)[0]
+        paths = self._between(source, target).paths(source, target)
+        return [path.links for path in paths if path.links[0] == first]
+
+    def hashed(self, source: Nic, target: Nic, sport: int, dport: int) -> int:
+        """Number of the path on which the fabric's own hash puts a flow."""
+        there = FiveTuple(source.address, target.address, sport, dport)
+        return route(self._between(source, target), there, source, target).index
 
     def spine(self, source: Nic, target: Nic, number: int) -> int:
         """Place in ``Fabric.spines`` of the one spine on a path; -1 where there is not exactly one."""
         if self._pipes is None:
-            for path in self._fabric.paths(source, target):
+            for path in self._whole.paths(source, target):
                 if path.index == number and path.spine is not None:
                     return self._spines[path.spine]
         return -1
+
+    def converge(self, down: Collection[int]) -> None:
+        """From now on routes lead around the links ``down``."""
+        whole = self._whole
+        self._fabric = whole
+        if down:
+            self._fabric = Fabric(
+                whole.name,
+                hosts=whole.hosts,
+                switches=whole.switches,
+                links=[replace(link, up=link.up and link.index not in down) for link in whole.links],
+                attachments=whole.attachments,
+                prefill=whole.prefill,
+                decode=whole.decode,
+                host_hash=whole.host_hash,
+            )
+
+    @property
+    def diverted(self) -> bool:
+        """Whether routes lead around links that were up at first."""
+        return self._fabric is not self._whole
+
+    def _between(self, source: Nic, target: Nic) -> Fabric:
+        """The fabric by which switches forward now; with no way left, packets go and are lost as before."""
+        usable = self._fabric.up_paths(source.attachment, target.attachment)
+        return self._fabric if usable else self._whole
 
     def _plain_network(self) -> Network:
         fabric = self._fabric

@@ -1,30 +1,66 @@
 """All schemes by name, and their parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Final, Literal
 
+import numpy as np
 from msgspec import Struct
 
 from ark.control.policy import HOLD_NS
 from ark.control.rows import STRIPES_MAX
 from ark.errors import ConfigError, Fault
 from ark.fabric.topology import Fabric
-from ark.sim.schemes.ecmp import Ecmp
-from ark.sim.schemes.ideal import Ideal
+from ark.sim.schemes.conga import Conga
+from ark.sim.schemes.e_ecmp import EEcmp
+from ark.sim.schemes.ecmp import Ecmp, Letflow
+from ark.sim.schemes.hedera import Hedera
+from ark.sim.schemes.ideal import DRILL_GOODPUT, FASTPASS_DELAY_NS, Pooled
+from ark.sim.schemes.leaf_chosen import LeafChosen
+from ark.sim.schemes.planned import Planned
+from ark.sim.schemes.rerouting import Rerouting
 from ark.sim.schemes.round_robin import RoundRobin
 from ark.sim.schemes.scheme import Scheme, Transfer
+from ark.sim.schemes.static_sports import StaticSports
 from ark.sim.schemes.steered import Steered
+from ark.sim.schemes.uplinks import Uplinks
 from ark.units import quoted
 from ark.workload.streams import Purpose, stream
 
-SCHEMES: Final = ("ecmp", "round-robin", "ark-paper", "ark", "ideal")
-"""The schemes that both engines run, in the order of reports."""
-
-LATER: Final = frozenset(
-    {"e-ecmp", "letflow", "conga", "conweave", "plb", "drill", "spray", "hedera", "fastpass", "static-sports"}
+SCHEMES: Final = (
+    "ecmp",
+    "e-ecmp",
+    "round-robin",
+    "static-sports",
+    "letflow",
+    "conga",
+    "conweave",
+    "drill",
+    "spray",
+    "plb",
+    "hedera",
+    "fastpass",
+    "ark-uplinks",
+    "ark-paper",
+    "ark",
+    "planned",
+    "ideal",
 )
-"""Names that are kept for baselines that do not exist yet."""
+"""All schemes, in the order of reports."""
+
+SCHEMES_USUAL: Final = ("ecmp", "round-robin", "ark-paper", "ark", "ideal")
+"""What runs where nobody says which."""
+
+Engine = Literal["flow", "packet"]
+
+FLOW_ONLY: Final = frozenset({"plb"})
+"""Schemes that packets do not have yet."""
+
+LEAVES_CHOOSE: Final = frozenset({"letflow", "conga", "conweave", "drill", "spray"})
+"""Schemes in which leaves choose paths packet by packet; the flow level has something near each of them."""
+
+QUEUE_PAIRS: Final = 4
+"""Of ``e-ecmp``: parts of a transfer."""
 
 STRIPE_SEGMENT_BYTES: Final = 16 * 2**20
 """Chunk that a stripe pulls by default. With chunks that are large for the transfer its last one runs alone:
@@ -36,7 +72,7 @@ MOVE_SEGMENT_BYTES: Final = 256 * 2**20
 
 
 class SchemeOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the schemes that decide, ``ark`` and ``ark-paper``, are run; the others ignore it.
+    """How schemes are run: ``ark`` and ``ark-paper`` where nothing else is said; the others ignore it.
 
     Attributes
     ----------
@@ -54,6 +90,8 @@ class SchemeOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Transfers below are left to ECMP.
     segment_bytes
         Bytes that a stripe pulls at a time and after which it may move; None for the default of either.
+    queue_pairs
+        Of ``e-ecmp``: parts of a transfer, each under a port of its own.
     """
 
     lag_ns: int = 0
@@ -63,6 +101,7 @@ class SchemeOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     moves: bool = False
     min_bytes: int = 0
     segment_bytes: int | None = None
+    queue_pairs: int = QUEUE_PAIRS
 
     def faults(self) -> list[Fault]:
         """What is not allowed in these options."""
@@ -73,6 +112,7 @@ class SchemeOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             ("stripes", 1, STRIPES_MAX),
             ("min_bytes", 0, 2**53),
             ("segment_bytes", 1, 2**53),
+            ("queue_pairs", 1, STRIPES_MAX),
         ):
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
@@ -117,50 +157,79 @@ def chunk_bytes(segment_bytes: int | None, size_bytes: int, stripes: int) -> int
     return min(segment_bytes, -(-size_bytes // stripes))
 
 
-def check_schemes(names: Sequence[str]) -> None:
+def check_schemes(names: Sequence[str], engine: Engine = "flow") -> None:
     """Refuse a list of schemes that cannot be run.
 
     Raises
     ------
     ConfigError
-        If it is empty, has a name twice, or one that is unknown (the nearest is named) or does not exist yet.
+        If it is empty, has a name twice, one that is unknown (the nearest is named), or one that the engine
+        does not have.
     """
+    there = [name for name in SCHEMES if engine == "flow" or name not in FLOW_ONLY]
     faults = []
     if not names:
-        faults.append(Fault("schemes", f"none given; there are {', '.join(SCHEMES)}"))
+        faults.append(Fault("schemes", f"none given; there are {', '.join(there)}"))
     for name in dict.fromkeys(names):
-        if name in LATER:
-            what = "is not built yet"
-        elif name not in SCHEMES:
-            near = get_close_matches(name, SCHEMES, n=1)
+        if name not in SCHEMES:
+            near = get_close_matches(name, there, n=1)
             what = f'is not known; did you mean "{near[0]}"?' if near else "is not known"
+        elif name not in there:
+            what = "runs at flow level only; leave --engine packet or the scheme out"
         elif names.count(name) > 1:
             what = "is given twice"
         else:
             continue
-        faults.append(Fault("schemes", f"{quoted(name)} {what}; there are {', '.join(SCHEMES)}"))
+        faults.append(Fault("schemes", f"{quoted(name)} {what}; there are {', '.join(there)}"))
     if faults:
         raise ConfigError(*faults)
 
 
 def make_scheme(
-    name: str, fabric: Fabric, options: SchemeOptions, *, transfers: Sequence[Transfer], seed: int
+    name: str,
+    fabric: Fabric,
+    options: SchemeOptions,
+    *,
+    transfers: Sequence[Transfer],
+    seed: int,
+    engine: Engine = "flow",
 ) -> Scheme:
     """A fresh scheme for one run of these transfers.
 
     Raises
     ------
     ConfigError
-        If there is no such scheme.
+        If there is no such scheme in this engine.
     """
-    check_schemes([name])
-    if name == "ecmp":
-        return Ecmp(fabric, transfers)
-    if name == "round-robin":
-        return RoundRobin(fabric, transfers)
-    if name == "ideal":
-        return Ideal()
-    spread: list[int] = stream(seed, Purpose.SPREAD).integers(0, 2**62, len(transfers)).tolist()
+    check_schemes([name], engine)
+    if name.startswith("ark") and name != "ark-uplinks":
+        return _steered(name, fabric, options, transfers, seed)
+    if name in LEAVES_CHOOSE and engine == "packet":
+        return LeafChosen(name, fabric, transfers)
+    makers: dict[str, Callable[[], Scheme]] = {
+        "ecmp": lambda: Ecmp(fabric, transfers),
+        "e-ecmp": lambda: EEcmp(fabric, transfers, options.queue_pairs, _draw(seed)),
+        "round-robin": lambda: RoundRobin(fabric, transfers),
+        "static-sports": lambda: StaticSports(fabric, transfers),
+        "letflow": lambda: Letflow(fabric, transfers),
+        "conga": lambda: Conga(fabric, transfers, _draw(seed)),
+        "conweave": lambda: Rerouting("conweave", fabric, transfers, _draw(seed)),
+        "drill": lambda: Pooled("drill", goodput=DRILL_GOODPUT),
+        "spray": lambda: Pooled("spray"),
+        "plb": lambda: Rerouting("plb", fabric, transfers, _draw(seed)),
+        "hedera": lambda: Hedera(fabric, transfers, _spread(seed, transfers)),
+        "fastpass": lambda: Pooled("fastpass", delay_ns=FASTPASS_DELAY_NS),
+        "ark-uplinks": lambda: Uplinks(fabric, transfers, _spread(seed, transfers)),
+        "planned": lambda: Planned(fabric, transfers, _spread(seed, transfers)),
+        "ideal": Pooled,
+    }
+    return makers[name]()
+
+
+def _steered(
+    name: str, fabric: Fabric, options: SchemeOptions, transfers: Sequence[Transfer], seed: int
+) -> Scheme:
+    spread = _spread(seed, transfers)
     if name == "ark-paper":
         return Steered(
             fabric,
@@ -186,3 +255,14 @@ def make_scheme(
         segment_bytes=options.effective_segment_bytes,
         seed=seed,
     )
+
+
+def _draw(seed: int) -> np.random.Generator:
+    """Random numbers of a scheme that draws as it goes."""
+    return stream(seed, Purpose.SPREAD)
+
+
+def _spread(seed: int, transfers: Sequence[Transfer]) -> list[int]:
+    """A random number for each transfer."""
+    numbers: list[int] = _draw(seed).integers(0, 2**62, len(transfers)).tolist()
+    return numbers

@@ -29,6 +29,12 @@ class Ecmp(FixedAtArrival):
         return Assignment((int(self._paths[transfer.index]),), (transfer.sport,), now_ns)
 
 
+class Letflow(Ecmp):
+    """LetFlow at flow level: a transfer at line rate never pauses, so it is one flowlet and stays."""
+
+    name = "letflow"
+
+
 def hashed_path(fabric: Fabric, transfer: Transfer) -> int:
     """Number of the path that ECMP gives a transfer's own port."""
     source, target = transfer.source, transfer.target

@@ -51,6 +51,14 @@ class Scheme(Protocol):
         """Whether each leaf's uplinks, and downlinks, count as one link: then paths mean nothing."""
 
     @property
+    def balancer(self) -> str:
+        """How leaves choose paths packet by packet (``ark.sim.packet.leaves``); "": they only hash."""
+
+    @property
+    def goodput(self) -> float:
+        """Share of the network's goodput that it leaves, at flow level: what reordering costs."""
+
+    @property
     def stripes_max(self) -> int:
         """The most stripes that a transfer gets."""
 
@@ -78,7 +86,10 @@ class Scheme(Protocol):
         """When ``tick`` has something to do next."""
 
     def tick(self, now_ns: int) -> list[tuple[int, Assignment]]:
-        """Let time pass; new paths of transfers (by index) that are held back. They begin when they would."""
+        """Let time pass; new paths of transfers, by index.
+
+        One that is held back begins when it would; one that is under way moves at once.
+        """
 
     def warnings(self) -> list[str]:
         """What people should know about this run."""
@@ -88,6 +99,8 @@ class FixedAtArrival:
     """A scheme whose only decision is the path at arrival; it hears nothing else."""
 
     pooled = False
+    balancer = ""
+    goodput = 1.0
     stripes_max = 1
     segment_bytes: int | None = None
     moves = False

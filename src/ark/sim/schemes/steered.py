@@ -32,6 +32,8 @@ class Steered:
     """
 
     pooled = False
+    balancer = ""
+    goodput = 1.0
 
     def __init__(
         self,
