@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.control.networks import GBPS, Clos, three_tiers
 
 from ark.control import choice, ranking
@@ -13,6 +14,7 @@ from ark.control.geometry import PathSets
 from ark.control.load import FLOW, LinkLoads
 from ark.control.policy import Request
 from ark.control.ranking import PATHS_MIN, Ranking, can_rank
+from ark.control.rows import Row, State
 
 PATHS = 9
 NETWORKS: list[Any] = [Clos(3, PATHS), three_tiers()]
@@ -88,6 +90,19 @@ def test_the_heap_stays_small_however_often_loads_change() -> None:
     loads = LinkLoads(sets)
     ranked = Ranking(loads, sets.between(0, 1))
     for number in range(2000):
-        loads.shift([number % (4 * PATHS)], 1, number)
+        loads.shift([number % (4 * PATHS)], 0, 2000 - number if number % 2 else number - 2000)
         ranked.best(0, [])
     ranked.check()
+
+
+def test_news_of_bytes_count_at_once() -> None:
+    sets = PathSets(Clos(2, PATHS_MIN))
+    loads = LinkLoads(sets)
+    chooser = LeastLoaded(sets, loads)
+    request = Request(0, 1, 5, 3, 0)
+    assert chooser.pick(request).paths == chooser.pick(request).paths == (3,)
+    rows = [Row(1, 0, 1, path, State.ACTIVE, (path,), 0, 1, 100, 1) for path in range(PATHS_MIN)]
+    for row in rows:
+        loads.change(None, row)
+    loads.change(rows[7], replace(rows[7], size_bytes=50))
+    assert chooser.pick(request).paths == (7,)

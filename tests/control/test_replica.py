@@ -385,3 +385,12 @@ def test_twenty_thousand_hostile_datagrams_change_only_the_rows_of_their_signer(
         assert counters.ignored[why] > 20, why
     assert counters.refused[wire.Refusal.FORGED] > 1000
     assert FABRIC.digest() == one.replica.config.fabric
+
+
+def test_a_subject_can_be_added_and_membership_opened() -> None:
+    one = acquainted(A, B).hosts[A].replica
+    one.listen("down.1")
+    assert one.config.listens == {"", "down.1"}
+    one.reconfigure(Keys(KEY), None)
+    assert one.config.peers is None
+    assert one.peers.keys() == {B}
