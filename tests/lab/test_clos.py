@@ -9,11 +9,21 @@ from pathlib import Path
 import pytest
 
 from ark.errors import ConfigError, LabError
-from ark.fabric import HashSpec, dual_plane, leaf_spine
+from ark.fabric import HashSpec, dual_plane, leaf_spine, load_fabric
 from ark.lab.clos import clos, sysctls
 from ark.lab.namespaces import inside, names_with
 
 PATIENCE_S = 20.0
+
+NAMED_AS_OURS = """
+kind = "links"
+host = [{name = "h0"}, {name = "h1"}]
+switch = [{name = "mgmt", kind = "leaf"}]
+link = [
+  {between = ["h0", "mgmt"], rate = "1 Gbit/s", delay = "1us"},
+  {between = ["h1", "mgmt"], rate = "1 Gbit/s", delay = "1us"},
+]
+"""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces")
 
@@ -25,6 +35,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root and networ
         (leaf_spine(2, 1, 1, nics_per_host=2), "h0 has several ports; the lab gives a host one"),
         (dual_plane(2, 2, 1), "h0 has several ports; the lab gives a host one"),
         (leaf_spine(2, 1, 1, parallel_links=2, parallel_as="lag"), "has a LAG"),
+        (load_fabric(NAMED_AS_OURS, "f.toml"), '"mgmt" is the lab'),
     ],
 )
 def test_what_the_lab_cannot_build_is_refused(fabric: object, message: str) -> None:

@@ -9,7 +9,6 @@ Not built: NICs with several ports, several NICs a host, and LAGs.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from ark.errors import ConfigError, LabError
 from ark.fabric import Fabric, Link, Nic, Switch
 from ark.fabric.hash_spec import HashField
 from ark.lab import sweep
+from ark.lab.buildable import refuse_unbuildable
 from ark.lab.namespaces import inside, remove_with
 
 if TYPE_CHECKING:
@@ -35,12 +35,8 @@ HASH_FIELD_BITS: Final[Mapping[HashField, int]] = MappingProxyType(
 )
 """``FIB_MULTIPATH_HASH_FIELD_*`` of the outer header. Source: Linux, include/net/ip_fib.h."""
 
-NODES_MAX: Final = 256
-"""Namespaces of one fabric; each costs some MB of kernel memory and 10 ms to make."""
-
 _FIRST4: Final = ip_address("172.16.0.0")
 _FIRST6: Final = ip_address("fd00:172:16::")
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _INTERFACE_MAX: Final = 15
 """Characters of the name of an interface (IFNAMSIZ less the final zero)."""
 
@@ -62,7 +58,7 @@ class Clos:
     """
 
     def __init__(self, fabric: Fabric, prefix: str) -> None:
-        _refuse_unbuildable(fabric)
+        refuse_unbuildable(fabric)
         self.fabric = fabric
         self.prefix = prefix
         self.version = ip_address(fabric.nics[0].address).version
@@ -355,24 +351,6 @@ def require_rights() -> None:
         raise LabError(
             'the lab needs pyroute2, which is not installed; run: pip install "ark-kv[lab]"'
         ) from None
-
-
-def _refuse_unbuildable(fabric: Fabric) -> None:
-    nodes = [nic.name for nic in fabric.nics] + [switch.name for switch in fabric.switches]
-    if len(nodes) > NODES_MAX:
-        raise ConfigError(f"{fabric.name}: has {len(nodes)} hosts and switches; the lab builds {NODES_MAX}")
-    for name in nodes:
-        if not _NAME.fullmatch(name):
-            raise ConfigError(
-                f'{fabric.name}: "{name}" is no name of a namespace; use letters, digits, _ . -'
-            )
-    for host in fabric.hosts:
-        if len(host.nics) != 1 or len(fabric.ports(host.nics[0])) != 1:
-            raise ConfigError(f"{fabric.name}: {host.name} has several ports; the lab gives a host one")
-    if any(link.lag for link in fabric.links):
-        raise ConfigError(f"{fabric.name}: has a LAG; the lab builds parallel links as next hops only")
-    if len({ip_address(nic.address).version for nic in fabric.nics}) != 1:
-        raise ConfigError(f"{fabric.name}: has IPv4 and IPv6 hosts; the lab builds one family at a time")
 
 
 def _distance(fabric: Fabric, node: str, nic: Nic) -> int:

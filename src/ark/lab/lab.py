@@ -9,10 +9,11 @@ from typing import Final
 
 from ark.fabric import Fabric
 from ark.lab.agents import Agents
+from ark.lab.buildable import MANAGEMENT
 from ark.lab.clos import Clos, clos, require_rights
 from ark.lab.crew import Crew
 from ark.lab.directory import make
-from ark.lab.management import NODE, Management
+from ark.lab.management import Management
 from ark.lab.shaping import Shape, shape, shape_for
 
 NICE: Final = -10
@@ -53,7 +54,7 @@ def lab(fabric: Fabric, *, name: str) -> Iterator[Lab]:
     """
     require_rights()
     constants = shape_for(max(fabric.links[fabric.ports(nic)[0][0]].rate_bps for nic in fabric.nics))
-    nodes = (*(nic.name for nic in fabric.nics), *(switch.name for switch in fabric.switches), NODE)
+    nodes = (*(nic.name for nic in fabric.nics), *(switch.name for switch in fabric.switches), MANAGEMENT)
     built = Clos(fabric, name)  # refuses what can't be built before anything is made
     directory = make(name, nodes)
     with clos(built.fabric, prefix=name, directory=directory) as made, _first_in_line():

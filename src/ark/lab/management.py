@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from ark.lab.buildable import MANAGEMENT
 from ark.lab.clos import Clos
 from ark.lab.random_drop import set_loss
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
-
-NODE: Final = "mgmt"
-"""Name of the bridge's namespace behind the prefix, and of the interface in each host."""
 
 _FIRST: Final = ip_address("198.18.0.1")
 _PREFIX_LENGTH: Final = 16
@@ -40,7 +38,7 @@ class Management:
         """Make the bridge and plug all hosts into it."""
         from pyroute2 import IPRoute, netns  # noqa: PLC0415 - takes most of a second to import
 
-        name = self._made.namespace(NODE)
+        name = self._made.namespace(MANAGEMENT)
         netns.create(name)
         self._routes = routes = IPRoute(netns=name)
         routes.link("add", ifname="bridge", kind="bridge")
@@ -52,12 +50,12 @@ class Management:
                 "add",
                 ifname=port,
                 kind="veth",
-                peer={"ifname": NODE, "net_ns_fd": self._made.namespace(host)},
+                peer={"ifname": MANAGEMENT, "net_ns_fd": self._made.namespace(host)},
             )
             self._ports[host] = index = routes.link_lookup(ifname=port)[0]
             routes.link("set", index=index, master=bridge, state="up")
             inner = self._made.routes(host)
-            there = inner.link_lookup(ifname=NODE)[0]
+            there = inner.link_lookup(ifname=MANAGEMENT)[0]
             inner.addr("add", index=there, address=address, prefixlen=_PREFIX_LENGTH)
             inner.link("set", index=there, state="up")
 
