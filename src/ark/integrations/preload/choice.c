@@ -11,11 +11,13 @@
 #include "settings.h"
 
 enum {
-    PEERS_MAX = 1024,     /* peers kept; full: one without connections makes room, else no preference */
-    PATHS_MAX = 64,       /* paths kept for a peer; further ones are not used */
-    LEFT_MAX = 256,       /* reservations to be released by who next has the lock; full: by the agent, as leaks */
-    REFUSED_NS = 10 * 1000000000LL /* how long an unknown target is not asked about again */
+    PEERS_MAX = ARK_PEERS_MAX, /* full: one without connections makes room, else no preference */
+    PATHS_MAX = ARK_PATHS_MAX, /* further ones are not used */
+    LEFT_MAX = 256, /* reservations to be released by who next has the lock; full: by the agent, as leaks */
 };
+
+/* How long an unknown target is not asked about again. */
+static const int64_t REFUSED_NS = 10 * (int64_t)1000000000;
 
 struct path {
     uint16_t number;
@@ -40,53 +42,21 @@ static uint32_t peer_count;
 static uint64_t handle_next = 1;
 static uint32_t turn; /* where looking for the least used path begins: not at the same one in all processes */
 
-static _Atomic pid_t owner;
-static _Atomic uint32_t life; /* counts forks, so that claims of a parent are known */
-
 static _Atomic uint64_t left[LEFT_MAX];
-
-/* A claim: 12 bits of life, 10 of peer, 6 of path, 36 of the reservation's handle (0: a lane). */
-enum { LIFE_BITS = 12, PEER_BITS = 10, PATH_BITS = 6, HANDLE_BITS = 36 };
-
-static ark_claim pack(uint32_t peer, uint32_t path, uint64_t handle)
-{
-    ark_claim claim = atomic_load(&life) & ((1u << LIFE_BITS) - 1);
-    claim = claim << PEER_BITS | peer;
-    claim = claim << PATH_BITS | path;
-    return claim << HANDLE_BITS | (handle & ((1ULL << HANDLE_BITS) - 1));
-}
 
 static struct peer *peer_of(ark_claim claim)
 {
-    return &peers[claim >> (PATH_BITS + HANDLE_BITS) & ((1u << PEER_BITS) - 1)];
+    return &peers[ark_claim_peer(claim)];
 }
 
 static struct path *path_of(ark_claim claim)
 {
-    return &peer_of(claim)->paths[claim >> HANDLE_BITS & ((1u << PATH_BITS) - 1)];
-}
-
-static uint64_t handle_of(ark_claim claim)
-{
-    return claim & ((1ULL << HANDLE_BITS) - 1);
-}
-
-bool ark_is_owner(void)
-{
-    return getpid() == atomic_load(&owner);
-}
-
-static bool is_mine(ark_claim claim)
-{
-    uint32_t begun = atomic_load(&life) & ((1u << LIFE_BITS) - 1);
-    return claim != 0 && claim >> (PEER_BITS + PATH_BITS + HANDLE_BITS) == begun && ark_is_owner();
+    return &peer_of(claim)->paths[ark_claim_path(claim)];
 }
 
 void ark_choice_begin(void)
 {
-    uint32_t begun = atomic_load(&life) + 1;
-    atomic_store(&life, begun % (1u << LIFE_BITS) == 0 ? begun + 1 : begun); /* no claim is 0 */
-    atomic_store(&owner, getpid());
+    ark_claims_begin();
     peer_count = 0;
     turn = (uint32_t)getpid() * 2654435761u ^ (uint32_t)ark_now_ns();
     for (uint32_t i = 0; i < LEFT_MAX; i++)
@@ -126,9 +96,9 @@ static void unlock(void)
 
 void ark_leave(ark_claim claim)
 {
-    if (!is_mine(claim))
+    if (!ark_claim_is_mine(claim))
         return;
-    uint64_t handle = handle_of(claim);
+    uint64_t handle = ark_claim_handle(claim);
     atomic_fetch_sub(&path_of(claim)->uses, 1);
     if (handle == 0)
         return;
@@ -293,7 +263,7 @@ static struct path *choose_path(struct peer *peer, int64_t deadline_ns, uint64_t
 static void fill(struct ark_choice *choice, const struct peer *peer, struct path *path, uint64_t handle)
 {
     uint32_t first = atomic_fetch_add(&path->uses, 1);
-    choice->claim = pack((uint32_t)(peer - peers), (uint32_t)(path - peer->paths), handle);
+    choice->claim = ark_claim_make((uint32_t)(peer - peers), (uint32_t)(path - peer->paths), handle);
     choice->path = path->number;
     choice->count = path->count;
     for (uint32_t i = 0; i < path->count; i++)
@@ -354,7 +324,7 @@ bool ark_choose_port(struct ark_choice *choice)
     int64_t deadline_ns = ark_now_ns() + ark_settings.wait_ns;
     int cancel;
     const struct ark_lane *found = NULL;
-    if (choice->count == ARK_PORTS_MAX || !is_mine(choice->claim) || !ark_lock_until(&lock, deadline_ns))
+    if (choice->count == ARK_PORTS_MAX || !ark_claim_is_mine(choice->claim) || !ark_lock_until(&lock, deadline_ns))
         return false;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     if (is_agent_ready(deadline_ns)) {

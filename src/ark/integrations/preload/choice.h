@@ -9,12 +9,10 @@
 
 #include <stdbool.h>
 
+#include "claim.h"
 #include "messages.h"
 
 enum { ARK_PORTS_MAX = 16 }; /* ports of one path: as many as the agent keeps */
-
-/* A connection's claim of a path; 0 for none. Packed, so that `close` can take it out of a table atomically. */
-typedef uint64_t ark_claim;
 
 struct ark_choice {
     ark_claim claim;
@@ -32,10 +30,6 @@ bool ark_choose_port(struct ark_choice *choice);
 
 /* A connection is closed; nothing happens for no claim or one of a parent. Safe in a signal handler, never waits. */
 void ark_leave(ark_claim claim);
-
-/* Whether this process is the one that our memory belongs to: a child of vfork shares its parent's, and must
- * not give up what the parent holds. */
-bool ark_is_owner(void);
 
 /* Set up for this process; in a forked child all that the parent had is forgotten. */
 void ark_choice_begin(void);
