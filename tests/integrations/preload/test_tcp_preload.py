@@ -54,10 +54,16 @@ def free_ports(count: int, start: int, address: str = "127.0.0.1") -> list[int]:
     return found
 
 
-@pytest.fixture(params=["within the kernel's range", "above it"])
+WITHIN, ABOVE = 52_000, 62_000
+"""Ports that the kernel gives away by itself (32768 to 60999), and ports that it does not."""
+
+both = pytest.mark.parametrize("ports", [WITHIN, ABOVE], indirect=True, ids=["within", "above"])
+
+
+@pytest.fixture
 def ports(request: pytest.FixtureRequest) -> dict[int, list[int]]:
-    """Source ports of three paths, four each; the kernel gives away 32768 to 60999 by itself."""
-    start = 52_000 if request.param.startswith("within") else 62_000
+    """Source ports of three paths, four each."""
+    start: int = getattr(request, "param", WITHIN)
     free = free_ports(12, start + AREA)
     return {path: free[path::3] for path in range(3)}
 
@@ -141,6 +147,7 @@ def start(library: Path, socket_path: Path, listener: socket.socket) -> Iterator
         program.end()
 
 
+@both
 @pytest.mark.parametrize("own", ["None", "'127.0.0.1'"])
 def test_connections_are_spread_over_the_paths(
     start: Start, heard: FakeAgent, ports: dict[int, list[int]], own: str, tmp_path: Path
@@ -161,6 +168,7 @@ def test_connections_are_spread_over_the_paths(
     assert lines[0].endswith(f"path={by_port[used[0]]} port={used[0]}")
 
 
+@both
 def test_without_a_port_left_any_is_taken(
     start: Start, heard: FakeAgent, ports: dict[int, list[int]]
 ) -> None:
@@ -170,6 +178,7 @@ def test_without_a_port_left_any_is_taken(
     assert not known & set(used[12:])
 
 
+@both
 def test_ports_of_others_are_passed_over(start: Start, heard: FakeAgent, ports: dict[int, list[int]]) -> None:
     """The first port of each path is held by another program."""
     with ExitStack() as stack:
@@ -193,6 +202,7 @@ before = port(first); first.close(); say(before, port(connect()))
     assert after in ports[path]
 
 
+@both
 def test_a_connection_that_fails_counts_for_nothing(
     start: Start, heard: FakeAgent, ports: dict[int, list[int]]
 ) -> None:
@@ -210,6 +220,7 @@ say(1)
     assert len(heard.of(Lanes)) == 1
 
 
+@both
 def test_non_blocking_connections_are_steered(
     start: Start, heard: FakeAgent, ports: dict[int, list[int]]
 ) -> None:

@@ -1,6 +1,7 @@
 """TCP from chosen ports: real sockets on loopback, real conflicts."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -43,10 +44,10 @@ def listening(stack: ExitStack, address: str) -> tuple[str, int]:
 
 
 def free_ports(address: str, count: int) -> list[int]:
-    """Ports above those that the kernel gives away, free now; each process of a test run looks elsewhere."""
+    """Ports above those that the kernel gives away; each process of a parallel run looks elsewhere."""
     with ExitStack() as stack:
         found = []
-        start = 61_000 + hash((address, id(stack))) % 3000
+        start = 61_000 + 150 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 6)
         for port in range(start, 0x1_0000):
             probe = stack.enter_context(socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET))
             try:
