@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from ark.client.messages import (
@@ -83,19 +84,46 @@ def test_two_questions_at_once_about_one_transfer_are_refused() -> None:
         (("h2", 65_536, "udp", None, None), "dport 65536: allowed are 0 to 65535"),
         (("h2", 1, "sctp", None, None), "proto 'sctp': allowed"),
         (("h2", 1, "udp", "10.0.0.1", 0), "src and nic: give one of them"),
+        ((None, 1, "udp", None, None), "dst None: give a host"),
+        (("h\udcff", 1, "udp", None, None), r"dst 'h\\udcff': give a host"),
+        (("h2", 1.0, "udp", None, None), "dport 1.0: allowed are 0 to 65535"),
+        (("h2", "1", "udp", None, None), "dport '1': allowed are 0 to 65535"),
+        (("h2", 1, ["udp"], None, None), r"proto \['udp'\]: allowed"),
+        (("h2", 1, "udp", "10.0.0.1" * 40, None), r"src .10\.0\.0\.110.*: give a NIC"),
+        (("h2", 1, "udp", None, "\udcff"), r"nic '\\udcff': give a NIC"),
     ],
 )
 def test_arguments_have_bounds(
     arguments: tuple[str, int, str, str | None, int | None], expected: str
 ) -> None:
+    """What the agent could not read would end the connection, and all other transfers with it."""
     with pytest.raises(LocalProtocolError, match=expected):
         peer(*arguments)
 
 
-@pytest.mark.parametrize("size", [-1, 2**50 + 1])
+@pytest.mark.parametrize("size", [-1, 2**50 + 1, 1e9, "5", None])
 def test_sizes_have_bounds(size: int) -> None:
     with pytest.raises(LocalProtocolError, match="nbytes"):
         checked_size("nbytes", size)
+
+
+@pytest.mark.parametrize("number", [np.int64(1000), np.uint16(1000), True])
+def test_whole_numbers_of_any_type_reach_the_agent(number: int) -> None:
+    session = Session()
+    _, data = session.acquire(peer("h2", number, "udp", None, None), checked_size("n", number), ahead=False)
+    assert sent(data) == [Acquire(1, "h2", int(number), int(number), 17)]
+
+
+@pytest.mark.parametrize(("question", "argument"), [("x" * 33, 0), ("why", -1), ("why", 2**63), ("why", 1.5)])
+def test_questions_have_bounds(question: str, argument: int) -> None:
+    with pytest.raises(LocalProtocolError, match="allowed are"):
+        Session().status(question, argument)
+
+
+@pytest.mark.parametrize("arguments", [[], ["\udcff" * 300], ["/x/" + "é" * 300]])
+def test_a_program_of_any_name_says_hello(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", arguments)
+    assert isinstance(sent(Session().connect())[0], Hello)
 
 
 def test_no_reply_is_no_preference() -> None:

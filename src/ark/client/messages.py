@@ -21,11 +21,18 @@ LANES_MAX: Final = 1024
 """Lanes of one transfer or of one set: more than a fabric has equal-cost paths."""
 BYTES_MAX: Final = 2**50
 """Largest transfer, 1 PiB, as on the wire between agents."""
+NAME_MAX: Final = 255
+"""Characters of a name of a host, a NIC or a program."""
 TCP: Final = 6
 UDP: Final = 17
 
-Handle = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-Name = Annotated[str, Meta(max_length=255)]
+HANDLE_MAX: Final = 2**63 - 1
+"""Largest number of a transfer, of a set of lanes, and of what a question is about."""
+QUESTION_MAX: Final = 32
+"""Characters of a table's name."""
+
+Handle = Annotated[int, Meta(ge=1, le=HANDLE_MAX)]
+Name = Annotated[str, Meta(max_length=NAME_MAX)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 Size = Annotated[int, Meta(ge=0, le=BYTES_MAX)]
 Proto = Annotated[int, Meta(ge=TCP, le=UDP)]
@@ -125,8 +132,8 @@ class Status(_Message, frozen=True, tag=7):
     """What the agent knows: ``question`` is the name of a table, ``argument`` what it is about."""
 
     handle: Handle
-    question: Annotated[str, Meta(max_length=32)]
-    argument: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    question: Annotated[str, Meta(max_length=QUESTION_MAX)]
+    argument: Annotated[int, Meta(ge=0, le=HANDLE_MAX)] = 0
 
 
 class Welcome(_Message, frozen=True, tag=0):

@@ -8,13 +8,17 @@ same paths.
 import os
 import sys
 from itertools import count
+from operator import index
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, SupportsIndex
 
 from msgspec.structs import replace
 
 from ark.client.messages import (
     BYTES_MAX,
+    HANDLE_MAX,
+    NAME_MAX,
+    QUESTION_MAX,
     TCP,
     UDP,
     VERSION,
@@ -73,31 +77,52 @@ def peer(target: str, dport: int, proto: str, src: str | None, nic: str | int | 
         If one is out of its bounds.
     """
     faults = []
-    if not 1 <= len(target) <= 255:
-        faults.append(f"dst {target[:60]!r}: give a host, a NIC or an address")
-    if not 0 <= dport <= 65_535:
-        faults.append(f"dport {dport}: allowed are 0 to 65535")
-    if proto not in PROTOCOLS:
-        faults.append(f'proto {proto!r}: allowed are "udp" and "tcp"')
+    port = _whole(dport)
+    number = next((number for name, number in PROTOCOLS.items() if name == proto), None)
+    if not (target and _is_name(target)):
+        faults.append(f"dst {target!r:.60}: give a host, a NIC or an address")
+    if port is None or not 0 <= port <= 65_535:
+        faults.append(f"dport {dport!r:.60}: allowed are 0 to 65535")
+    if number is None:
+        faults.append(f'proto {proto!r:.60}: allowed are "udp" and "tcp"')
     if src is not None and nic is not None:
         faults.append("src and nic: give one of them")
-    if faults:
+    named, card = ("src", src) if nic is None else ("nic", nic)
+    card = "" if card is None else str(card)
+    if not _is_name(card):
+        faults.append(f"{named} {card!r:.60}: give a NIC of this host, or its address")
+    if faults or port is None or number is None:
         raise LocalProtocolError("; ".join(faults))
-    card = src if nic is None else nic
-    return Peer(target, dport, PROTOCOLS[proto], "" if card is None else str(card))
+    return Peer(target, port, number, card)
+
+
+def _is_name(text: object) -> bool:
+    """Whether the agent can read a name: what it can't would end the connection for all that runs on it."""
+    if not isinstance(text, str) or len(text) > NAME_MAX:
+        return False
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _whole(number: SupportsIndex) -> int | None:
+    """A whole number of any type, NumPy's too, as a plain one; None if it is none."""
+    try:
+        return int(index(number))
+    except TypeError:
+        return None
 
 
 def checked_size(name: str, size_bytes: int) -> int:
-    """A number of bytes within bounds.
+    """A whole number of bytes within bounds.
 
     Raises
     ------
     LocalProtocolError
         If it is not.
     """
-    if not 0 <= size_bytes <= BYTES_MAX:
-        raise LocalProtocolError(f"{name} {size_bytes}: allowed are 0 to {BYTES_MAX} bytes")
-    return size_bytes
+    checked = _whole(size_bytes)
+    if checked is None or not 0 <= checked <= BYTES_MAX:
+        raise LocalProtocolError(f"{name} {size_bytes!r:.60}: allowed are 0 to {BYTES_MAX} whole bytes")
+    return checked
 
 
 class Session:
@@ -124,7 +149,8 @@ class Session:
         """Begin a connection: the first bytes to send. ``welcome`` is set once the agent has answered."""
         self.welcome = None
         self._frames = reply_frames()
-        return frame(Hello(VERSION, f"{Path(sys.argv[0] or 'python').name[:200]}:{os.getpid()}"))
+        program = Path((sys.argv or [""])[0] or "python").name.encode(errors="replace").decode()
+        return frame(Hello(VERSION, f"{program[:200]}:{os.getpid()}"))
 
     def lost(self) -> list[int]:
         """The connection is gone: the handles that will get no answer."""
@@ -170,9 +196,15 @@ class Session:
 
     def status(self, question: str, argument: int) -> tuple[int, bytes]:
         """Ask for a table of what the agent knows."""
+        about = _whole(argument)
+        if about is None or not 0 <= about <= HANDLE_MAX or len(question) > QUESTION_MAX:
+            raise LocalProtocolError(
+                f"status {question!r:.60} about {argument!r:.60}: allowed are {QUESTION_MAX} characters, "
+                f"and 0 to {HANDLE_MAX}"
+            )
         handle = next(self._handles)
         self._waiting.add(handle)
-        return handle, frame(Status(handle, question, argument))
+        return handle, frame(Status(handle, question, about))
 
     def release(self, handle: int) -> bytes:
         """End a transfer or a set of lanes; nothing to send if the agent does not know it."""
