@@ -152,39 +152,8 @@ def test_up_shell_and_the_end(fabric: Path, how: str) -> None:
     try:
         shown = [lab.stdout.readline() for _ in range(5)]
         assert "A shell on a host" in shown[-1], lab.communicate()
-        asked = subprocess.run(
-            [
-                *COMMAND,
-                "shell",
-                "--name",
-                short,
-                "h0",
-                sys.executable,
-                "-m",
-                "ark.cli.main",
-                "status",
-                "--json",
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        summary = json.loads(asked.stdout)
-        assert '"h0"' in asked.stdout
-        assert summary
-        wrong = subprocess.run(
-            [*COMMAND, "shell", "--name", short, "h9"], check=False, capture_output=True, text=True
-        )
-        assert wrong.returncode == 2
-        assert "host or switch" in wrong.stderr
-        second = subprocess.run(
-            [*COMMAND, "up", "--fabric", str(fabric), "--name", short],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert f"{name} is up already" in second.stderr
         if how == "down":
+            _others_see_it(fabric, short)
             ended = subprocess.run(
                 [*COMMAND, "down", "--name", short], check=True, capture_output=True, text=True
             )
@@ -198,3 +167,38 @@ def test_up_shell_and_the_end(fabric: Path, how: str) -> None:
         lab.kill()
         lab.communicate()
         assert until(lambda: is_gone(name))
+
+
+def _others_see_it(fabric: Path, short: str) -> None:
+    asked = subprocess.run(
+        [
+            *COMMAND,
+            "shell",
+            "--name",
+            short,
+            "h0",
+            sys.executable,
+            "-m",
+            "ark.cli.main",
+            "status",
+            "--json",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    summary = json.loads(asked.stdout)
+    assert '"h0"' in asked.stdout
+    assert summary
+    wrong = subprocess.run(
+        [*COMMAND, "shell", "--name", short, "h9"], check=False, capture_output=True, text=True
+    )
+    assert wrong.returncode == 2
+    assert "host or switch" in wrong.stderr
+    second = subprocess.run(
+        [*COMMAND, "up", "--fabric", str(fabric), "--name", short],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert f"{directory.PREFIX}{short} is up already" in second.stderr

@@ -26,6 +26,7 @@ from ark.fabric.hash_spec import HashField
 from ark.lab import sweep
 from ark.lab.buildable import refuse_unbuildable
 from ark.lab.namespaces import inside, remove_with
+from ark.lab.needs import needs
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
@@ -118,19 +119,11 @@ class Clos:
 
     def as_running(self) -> Fabric:
         """The fabric with the hash seeds that the kernel has now: the exact model of what runs."""
-        switches = [
-            replace(switch, hash=msgspec.structs.replace(switch.hash, seed=self._seed(switch.name)))
-            for switch in self.fabric.switches
-        ]
-        return Fabric(
-            self.fabric.name,
-            hosts=self.fabric.hosts,
-            switches=switches,
-            links=self.fabric.links,
-            attachments=self.fabric.attachments,
-            prefill=self.fabric.prefill,
-            decode=self.fabric.decode,
-            host_hash=self.fabric.host_hash,
+        return self.fabric.changed(
+            switches=[
+                replace(switch, hash=msgspec.structs.replace(switch.hash, seed=self._seed(switch.name)))
+                for switch in self.fabric.switches
+            ]
         )
 
     def _seed(self, node: str) -> int:
@@ -322,7 +315,8 @@ def clos(fabric: Fabric, *, prefix: str | None = None, directory: Path | None = 
     sweeper = sweep.started(f"{made.prefix}-", directory)
     try:
         try:
-            made.build()
+            with needs("virtual cables", "CONFIG_VETH and CONFIG_IP_ROUTE_MULTIPATH"):
+                made.build()
         except PermissionError as error:
             raise LabError(
                 f"cannot make network namespaces: {error}; the lab needs root: sudo ark …"

@@ -3,8 +3,8 @@
 Each ends with every transfer complete and right, all agents' tables equal, and no claim left.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from ark.fabric import Fabric
@@ -49,14 +49,14 @@ def fault_runs(fabric: Fabric) -> dict[str, FaultRun]:
         FaultRun(
             "spine-down",
             f"{spine} goes down and comes back",
-            lambda lab: lab.made.apply(without(fabric, _links_at(fabric, spine))),
+            lambda lab: lab.made.apply(fabric.without_links(_links_at(fabric, spine))),
             lambda lab: lab.made.apply(fabric),
             off_path=True,
         ),
         FaultRun(
             "link-down",
             f"the cable between {uplink.source} and {uplink.target} goes down and comes back",
-            lambda lab: lab.made.apply(without(fabric, _cable(fabric, uplink.index))),
+            lambda lab: lab.made.apply(fabric.without_links(_cable(fabric, uplink.index))),
             lambda lab: lab.made.apply(fabric),
             off_path=True,
         ),
@@ -105,21 +105,6 @@ class Schedule:
     def finish(self) -> None:
         """Do what is left, however the run ended."""
         self.turn(float("inf"))
-
-
-def without(fabric: Fabric, links: Iterable[int]) -> Fabric:
-    """The fabric with some links down."""
-    down = set(links)
-    return Fabric(
-        fabric.name,
-        hosts=fabric.hosts,
-        switches=fabric.switches,
-        links=[replace(link, up=link.up and link.index not in down) for link in fabric.links],
-        attachments=fabric.attachments,
-        prefill=fabric.prefill,
-        decode=fabric.decode,
-        host_hash=fabric.host_hash,
-    )
 
 
 def _nothing(_: Lab) -> None:

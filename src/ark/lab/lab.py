@@ -14,6 +14,7 @@ from ark.lab.clos import Clos, clos, require_rights
 from ark.lab.crew import Crew
 from ark.lab.directory import make
 from ark.lab.management import Management
+from ark.lab.needs import needs
 from ark.lab.shaping import Shape, shape, shape_for
 
 NICE: Final = -10
@@ -59,8 +60,10 @@ def lab(fabric: Fabric, *, name: str) -> Iterator[Lab]:
     directory = make(name, nodes)
     with clos(built.fabric, prefix=name, directory=directory) as made, _first_in_line():
         management = Management(made)
-        management.build()
-        shape(made, constants)
+        with needs("a bridge", "CONFIG_BRIDGE"):
+            management.build()
+        with needs("token buckets", "CONFIG_NET_SCH_TBF"):
+            shape(made, constants)
         agents = Agents(made, management, directory)
         crew = Crew(made, agents, window_bytes=constants.window_bytes)
         try:

@@ -55,16 +55,7 @@ def learn(lab: Lab, targets: Mapping[str, Sequence[str]]) -> None:
 
 def with_other_seeds(fabric: Fabric) -> Fabric:
     """The fabric with seeds that none of its switches has."""
-    return Fabric(
-        fabric.name,
-        hosts=fabric.hosts,
-        switches=[_other_seed(switch) for switch in fabric.switches],
-        links=fabric.links,
-        attachments=fabric.attachments,
-        prefill=fabric.prefill,
-        decode=fabric.decode,
-        host_hash=fabric.host_hash,
-    )
+    return fabric.changed(switches=[_other_seed(switch) for switch in fabric.switches])
 
 
 def _other_seed(switch: Switch) -> Switch:

@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from ark.errors import LabError
+from ark.lab.needs import needs
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
@@ -47,17 +48,18 @@ def set_loss(routes: "IPRoute", interface: int, share: float) -> None:
         return
     program = _load(share)
     try:
-        routes.tc("add", "clsact", interface)
-        routes.tc(
-            "add-filter",
-            "bpf",
-            interface,
-            fd=program,
-            name="ark-lab-loss",
-            parent=_EGRESS,
-            classid=1,
-            direct_action=True,
-        )
+        with needs("a BPF filter", "CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF"):
+            routes.tc("add", "clsact", interface)
+            routes.tc(
+                "add-filter",
+                "bpf",
+                interface,
+                fd=program,
+                name="ark-lab-loss",
+                parent=_EGRESS,
+                classid=1,
+                direct_action=True,
+            )
     finally:
         os.close(program)  # the filter holds it
 

@@ -66,20 +66,8 @@ def scaled(fabric: Fabric, host_rate_bps: int, *, hash_seed: int) -> Scaled:
             "give a higher --rate (at least 1 Mbit/s each)"
         )
     links = [replace(link, rate_bps=round(link.rate_bps / factor)) for link in fabric.links]
-    full, lab = (
-        Fabric(
-            fabric.name,
-            hosts=fabric.hosts,
-            switches=switches,
-            links=its_links,
-            attachments=fabric.attachments,
-            prefill=fabric.prefill,
-            decode=fabric.decode,
-            host_hash=fabric.host_hash,
-        )
-        for its_links in (fabric.links, links)
-    )
-    return Scaled(full, lab, factor)
+    full = fabric.changed(switches=switches)
+    return Scaled(full, full.changed(links=links), factor)
 
 
 def _seed(hash_seed: int, node_id: int) -> int:
