@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from ark.errors import ConfigError
-from ark.fabric import Fabric, leaf_spine, paper_fabric
+from ark.fabric import Fabric, HashSpec, leaf_spine, paper_fabric
 
 
 def ends(fabric: Fabric, links: tuple[int, ...]) -> list[str]:
@@ -39,6 +39,23 @@ def test_paths_keep_their_numbers_when_a_spine_and_a_cable_are_down() -> None:
         True, False, False, True,
     ]  # fmt: skip
     assert fabric.prefill_capacity_bps == 200_000_000_000
+
+
+def test_a_fabric_without_some_links_is_the_one_made_with_these_down() -> None:
+    whole = leaf_spine(2, 4, 8)
+    down = [link.index for link in whole.links if {link.source, link.target} == {"leaf0", "spine2"}]
+    fewer = whole.without_links(down)
+    assert fewer.digest() == leaf_spine(2, 4, 8, down=(("leaf0", "spine2"),)).digest()
+    assert fewer.up_paths(0, 1) == (0, 1, 3)
+    assert fewer.without_links(()).digest() == fewer.digest()
+
+
+def test_a_changed_fabric_keeps_all_else() -> None:
+    fabric = leaf_spine(2, 4, 8, host_hash=HashSpec(seed=1))
+    changed = fabric.changed(prefill=["h1"], decode=["h8"])
+    assert (changed.prefill, changed.decode) == (("h1",), ("h8",))
+    assert changed.digest() == fabric.digest()
+    assert (changed.name, changed.attachments) == (fabric.name, fabric.attachments)
 
 
 def test_a_fabric_survives_pickling() -> None:

@@ -23,16 +23,7 @@ def with_roles(fabric: Fabric, prefill: str | None, decode: str | None) -> Fabri
     if decodes is None:
         decodes = tuple(name for name in every if name not in set(prefills))
     _check_sides(fabric, prefills, decodes)
-    return Fabric(
-        fabric.name,
-        hosts=fabric.hosts,
-        switches=fabric.switches,
-        links=fabric.links,
-        attachments=fabric.attachments,
-        prefill=prefills,
-        decode=decodes,
-        host_hash=fabric.host_hash,
-    )
+    return fabric.changed(prefill=prefills, decode=decodes)
 
 
 def _check_sides(fabric: Fabric, prefills: tuple[str, ...], decodes: tuple[str, ...]) -> None:

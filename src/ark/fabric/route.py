@@ -164,15 +164,10 @@ class Router:
     def _whole(self) -> Fabric:
         """The same fabric with nothing down: a resilient group keeps the table that it had then."""
         fabric = self.fabric
-        return Fabric(
-            fabric.name,
-            hosts=fabric.hosts,
+        return fabric.changed(
             switches=[replace(switch, up=True) for switch in fabric.switches],
             links=[replace(link, up=True) for link in fabric.links],
             attachments=[replace(of_nics, live=of_nics.switches) for of_nics in fabric.attachments],
-            prefill=fabric.prefill,
-            decode=fabric.decode,
-            host_hash=fabric.host_hash,
         )
 
     def _spec(self, node: str, *, is_bundle: bool) -> HashSpec:

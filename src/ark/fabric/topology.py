@@ -1,15 +1,16 @@
 """What a fabric is made of, and which equal-cost paths and next hops lead from one NIC to another.
 
 A ``Fabric`` never changes. ``ark.fabric.generate`` and ``ark.fabric.load`` make one; whoever wants one
-link fewer makes another. Addresses, hashes and next-hop orders are kept here as data; which path a packet
-really takes is decided in ``ark.fabric.route``.
+link fewer makes another by ``without_links``. Addresses, hashes and next-hop orders are kept here as data;
+which path a packet really takes is decided in ``ark.fabric.route``.
 
 Two numberings matter to everybody. A **link** is directed; its index is its position in ``Fabric.links``. A
 **path** of a pair of NICs has a number that follows from the order of the switches in the fabric file alone:
 with leaves and spines, path k is the one over spine k, and it keeps that number while spine k - 1 is down.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Final
@@ -82,6 +83,35 @@ class Fabric:
     def __repr__(self) -> str:
         counts = f"{len(self.nics)} NICs, {len(self.switches)} switches, {len(self.links)} links"
         return f"<Fabric {self.name}: {counts}>"
+
+    # Fabrics like this one
+
+    def changed(
+        self,
+        *,
+        switches: Sequence[Switch] | None = None,
+        links: Sequence[Link] | None = None,
+        attachments: Sequence[Attachment] | None = None,
+        prefill: Sequence[str] | None = None,
+        decode: Sequence[str] | None = None,
+    ) -> "Fabric":
+        """The same network but for the parts that are given, each in the order that it has here."""
+        return Fabric(
+            self.name,
+            hosts=self.hosts,
+            switches=self.switches if switches is None else switches,
+            links=self.links if links is None else links,
+            attachments=self.attachments if attachments is None else attachments,
+            prefill=self.prefill if prefill is None else prefill,
+            decode=self.decode if decode is None else decode,
+            host_hash=self.host_hash,
+        )
+
+    def without_links(self, down: Collection[int]) -> "Fabric":
+        """The same network with some more links down, by index."""
+        return self.changed(
+            links=[replace(link, up=link.up and link.index not in down) for link in self.links]
+        )
 
     # What there is
 

@@ -5,7 +5,6 @@ link of the summed rate. A NIC with several ports is as many NICs here: each por
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -70,19 +69,7 @@ class PacketWiring:
 
     def converge(self, down: Collection[int]) -> None:
         """From now on routes lead around the links ``down``."""
-        whole = self._whole
-        self._fabric = whole
-        if down:
-            self._fabric = Fabric(
-                whole.name,
-                hosts=whole.hosts,
-                switches=whole.switches,
-                links=[replace(link, up=link.up and link.index not in down) for link in whole.links],
-                attachments=whole.attachments,
-                prefill=whole.prefill,
-                decode=whole.decode,
-                host_hash=whole.host_hash,
-            )
+        self._fabric = self._whole.without_links(down) if down else self._whole
 
     @property
     def diverted(self) -> bool:
