@@ -43,6 +43,23 @@ def test_transfers_and_lanes(three: Cohort) -> None:
     three.until(lambda: not three["h0"].service.transfers)
 
 
+def test_a_transfer_that_another_task_ends_is_not_asked_about(
+    three: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is known when ``move`` looks, and gone when ``move`` asks."""
+
+    async def work() -> None:
+        client = AsyncClient(three.folder / "h0.sock", timeout_s=PATIENCE_S)
+        async with client.transfer("h2", TB, dport=4791) as transfer:
+            pass
+        monkeypatch.setattr(client.session, "knows", lambda _: True)
+        assert await transfer.move(1) is False
+        await transfer.start()
+        await client.close()
+
+    asyncio.run(work())
+
+
 def test_many_at_once_share_a_connection(three: Cohort) -> None:
     async def one(client: AsyncClient) -> int | None:
         async with client.transfer("h2", TB, dport=4791) as transfer:

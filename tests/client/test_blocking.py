@@ -197,6 +197,28 @@ def test_a_forked_child_leaves_the_parents_transfers_alone(agent: ScriptedAgent)
     client.close()
 
 
+def test_a_transfer_that_another_thread_ends_is_not_asked_about(
+    agent: ScriptedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is known when ``move`` looks, and gone when ``move`` asks."""
+    client = Client(agent.path, timeout_s=PATIENCE_S)
+
+    def life() -> None:
+        agent.accept()
+        request = agent.next()
+        agent.say(frame(Grant(request.handle, "steered", (Lane(2, 50_000, 1),))))  # type: ignore[union-attr]
+
+    thread = in_thread(life)
+    transfer = client.transfer("h2", 5, dport=1)
+    thread.join(PATIENCE_S)
+    transfer.release()
+    monkeypatch.setattr(client.session, "knows", lambda _: True)
+    assert transfer.move(1) is False
+    transfer.start()
+    assert transfer.path == 2
+    client.close()
+
+
 def test_closed_clients_stay_closed(agent: ScriptedAgent) -> None:
     client = Client(agent.path)
     client.close()

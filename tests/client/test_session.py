@@ -53,6 +53,13 @@ def test_a_refused_transfer_is_not_registered_again() -> None:
     assert session.release(handle) == b""
 
 
+def test_of_a_transfer_that_is_over_nothing_is_asked() -> None:
+    session = Session()
+    assert session.start(7) == b""
+    assert session.segment(7, 1) == b""
+    assert session.lost() == []
+
+
 def test_answers_that_nobody_waits_for_are_kept_and_not_told() -> None:
     session = Session()
     handle, _ = session.acquire(TO, 100, ahead=False)

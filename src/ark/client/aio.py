@@ -117,6 +117,8 @@ class AsyncClient:
     ) -> tuple[int, Reply | None]:
         """Send a request that ``make`` takes from the session, and wait: its handle, and the reply or None.
 
+        Nothing is asked where ``make`` has nothing to send: another thread or task has ended the transfer.
+
         Without a reply what was asked for is given up, or (``keep``) stays as it was.
         """
         loop = asyncio.get_running_loop()
@@ -127,6 +129,8 @@ class AsyncClient:
         welcome = self.session.welcome
         hold_s = 0 if welcome is None else welcome.hold_ns * 1e-9
         handle, data = make()
+        if not data:
+            return handle, None
         answer = self._waiting[handle] = loop.create_future()
         reply = None
         try:

@@ -218,6 +218,8 @@ class Client:
     ) -> tuple[int, Reply | None]:
         """Send a request that ``make`` takes from the session, and wait: its handle, and the reply or None.
 
+        Nothing is asked where ``make`` has nothing to send: another thread or task has ended the transfer.
+
         Without a reply what was asked for is given up, or (``keep``) stays as it was.
         """
         deadline = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
@@ -227,6 +229,8 @@ class Client:
             welcome = self.session.welcome
             hold_s = 0 if welcome is None else welcome.hold_ns * 1e-9
             handle, data = make()
+            if not data:
+                return handle, None
             reply = None
             try:
                 if self._send(data):

@@ -178,16 +178,20 @@ class Session:
         return handle, frame(message)
 
     def start(self, handle: int) -> bytes:
-        """Say that a transfer reserved ahead begins, and ask where it goes."""
+        """Say that a transfer reserved ahead begins, and ask where it goes; nothing to send if it is over."""
+        pending = self._open.get(handle)
+        if pending is None:
+            return b""
         self._ask(handle)
-        pending = self._open[handle]
         if isinstance(pending, Acquire):
             self._open[handle] = _running(pending)
         return frame(Start(handle))
 
     def segment(self, handle: int, bytes_left: int) -> bytes:
-        """Say what is left of a transfer, and ask where that goes."""
-        running = self._open[handle]
+        """Say what is left of a transfer, and ask where that goes; nothing to send if it is over."""
+        running = self._open.get(handle)
+        if running is None:
+            return b""
         if not isinstance(running, Resume):
             raise LocalProtocolError("a transfer that was reserved ahead moves only after start()")
         self._ask(handle)
