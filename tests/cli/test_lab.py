@@ -75,6 +75,7 @@ def test_without_root_it_says_what_to_do(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert run(["lab", "run", "--out", str(tmp_path / "out")]) == 1
     assert "network namespaces need root; run it as: sudo ark" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_shell_needs_a_lab(

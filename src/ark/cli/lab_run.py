@@ -1,6 +1,7 @@
 """``ark lab run``: the paper's workload with real bytes, scheme against scheme, or while something breaks."""
 
 import shlex
+import shutil
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -17,6 +18,7 @@ from ark.cli.output import note, print_json, print_table, progress
 from ark.cli.presentation import WIDE, listed
 from ark.errors import ConfigError
 from ark.lab import learning
+from ark.lab.clos import require_rights
 from ark.lab.directory import name_of_run
 from ark.lab.experiment import SCHEMES, LabExperiment
 from ark.lab.lab import lab
@@ -117,6 +119,7 @@ def run(
 def _compare(
     experiment: LabExperiment, out: Path, fabric: Path | None, rate: str, *, learn: bool, as_json: bool
 ) -> int:
+    require_rights()
     folder = Folder(out)
     emulation = Emulation(experiment.fabric)
     note(f"building {experiment.fabric.lab.name}: {len(experiment.fabric.lab.hosts)} hosts …")
@@ -131,6 +134,8 @@ def _compare(
             learning.learn(built, dict.fromkeys(fabric_of_lab.prefill, fabric_of_lab.decode))
         for one in run_all(built, experiment):
             emulated.append(one)
+            if one.wrongs():
+                _keep_logs(built.directory, out / "logs")
             folder.take(one.result)
             advance(f"{one.result.scheme} {one.result.qps:g} requests/s seed {one.result.seed}")
     for one in emulated:
@@ -148,6 +153,13 @@ def _compare(
     write(folder, emulation, story)
     _present(emulation, out, as_json=as_json)
     return 1 if emulation.wrongs else 0
+
+
+def _keep_logs(directory: Path, logs: Path) -> None:
+    """What the agents have said, which would end with the lab."""
+    logs.mkdir(exist_ok=True)
+    for log in directory.glob("*.log"):
+        shutil.copy(log, logs)
 
 
 def _present(emulation: Emulation, out: Path, *, as_json: bool) -> None:

@@ -47,8 +47,7 @@ def make(name: str, nodes: tuple[str, ...]) -> Path:
     if is_alive(name):
         raise LabError(f"{name} is up already; end it with: ark lab down")
     try:
-        BASE.mkdir(mode=0o755, exist_ok=True)
-        directory.mkdir(mode=0o700)
+        directory.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         raise LabError(
             f"{directory} is left of a lab that was killed; remove it with: ark lab down"

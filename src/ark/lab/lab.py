@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -78,7 +78,8 @@ def lab(fabric: Fabric, *, name: str) -> Iterator[Lab]:
 def _first_in_line() -> Iterator[None]:
     """Raise the priority of the calling thread, which those that it starts inherit."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, min(before, NICE))
+    with suppress(PermissionError):  # root of a container may not
+        os.setpriority(os.PRIO_PROCESS, 0, min(before, NICE))
     try:
         yield
     finally:

@@ -126,8 +126,7 @@ def elsewhere(
     expected = np.zeros(len(counted.links))
     for index, path in enumerate(paths):
         source, target = fabric.nic(flows.src[index]), fabric.nic(flows.dst[index])
-        taken = next(one for one in fabric.paths(source, target) if one.index == path)
-        for link in taken.links:
+        for link in fabric.path(source, target, path).links:
             if link in place:
                 expected[place[link]] += size_bytes[index]
     total = counted.sent[-1] if len(counted.sent) else expected

@@ -156,7 +156,7 @@ def _result(
     fabric, flows = experiment.fabric.lab, traffic.flows
     paths = paths_taken(fabric, flows, done).tolist()
     spines = [
-        next(one for one in fabric.paths(fabric.nic(src), fabric.nic(dst)) if one.index == path).spine or ""
+        fabric.path(fabric.nic(src), fabric.nic(dst), path).spine or ""
         for src, dst, path in zip(flows.src, flows.dst, paths, strict=True)
     ]
     fct_ns = np.array([one.fct_ns for one in done], np.int64)

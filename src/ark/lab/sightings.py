@@ -37,7 +37,7 @@ def sightings(
     known = set(counted.links)
     for index, path in enumerate(paths):
         ends = fabric.nic(flows.src[index]), fabric.nic(flows.dst[index])
-        links = next(one for one in fabric.paths(*ends) if one.index == path).links
+        links = fabric.path(*ends, path).links
         begin_s = int(flows.start_ns[index]) / NS_PER_S
         end_s = begin_s + int(result.fct_ns[index]) / NS_PER_S
         seen = [counted.during(link, begin_s, end_s) for link in links if link in known]

@@ -8,6 +8,7 @@ that end, and nothing is left behind. It has a session of its own, so that Ctrl-
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from ark.lab.namespaces import end_with, remove_with
@@ -30,6 +31,8 @@ def sweep(prefix: str, directory: Path | None = None) -> None:
     remove_with(prefix)
     if directory is not None:
         shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):
+            directory.parent.rmdir()  # unless another lab has its directory there
 
 
 if __name__ == "__main__":
