@@ -42,7 +42,7 @@ ESCAPES: Final = (
     ("UCX, RoCE", "UCX_TLS=rc,tcp", "DC and UD queue pairs choose their port for each message"),
     ("UCX, TCP", "UCX_TCP_EP_BIND_SRC_ADDR=n", "only if your UCX asks for the port before it connects"),
     ("Mooncake, RDMA", "MC_USE_TENT=0", "its engine TENT opens libibverbs itself"),
-    ("Mooncake, TCP", "MC_TCP_LANES_PER_PEER=N", "N = number of paths, so that each has a connection"),
+    ("Mooncake, TCP", "MC_TCP_LANES_PER_PEER=N", "N = number of paths: a connection on each; by default 4"),
 )
 
 

@@ -135,11 +135,11 @@ class Pair:
         self.stack.callback(made.end)
         return made
 
-    def transfer(self, sender: Program) -> list[int]:
-        """Bytes over each spine of one transfer, whose data have arrived."""
+    def transfer(self, sender: Program, at_once: int = 1) -> list[int]:
+        """Bytes over each spine of one transfer (or of several at once), whose data have arrived."""
         self.sent += 1
         before = [self.built.made.sent_bytes(link) for link in self.uplinks]
-        assert sender.ask(value=self.sent % 256, **self.where) == {"ok": True}
+        assert sender.ask(value=self.sent % 256, at_once=at_once, **self.where) == {"ok": True}
         assert self.receiver.ask() == {"sum": self.sent % 256 * SIZE}
         return [
             self.built.made.sent_bytes(link) - was for link, was in zip(self.uplinks, before, strict=True)
@@ -184,6 +184,17 @@ def test_pooled_connections_are_lanes(pair: Pair) -> None:
     assert right == TRANSFERS
     paths = sender.paths()
     assert len(set(paths)) == min(len(paths), SPINES)
+
+
+def test_transfers_at_once_use_all_spines(built: Lab, tmp_path: Path) -> None:
+    """Mooncake keeps as many connections to a peer as it is told, and chooses which one a transfer takes."""
+    with ExitStack() as stack:
+        pair = Pair(built, "mooncake", tmp_path, stack)
+        sender = pair.program("h0", "send", MC_TCP_LANES_PER_PEER=str(SPINES))
+        pair.transfer(sender, at_once=4 * SPINES)
+        assert set(sender.paths()[-SPINES:]) == set(range(SPINES))
+        counted = pair.transfer(sender, at_once=4 * SPINES)
+        assert min(counted) >= SIZE
 
 
 def test_without_an_agent_the_program_is_as_it_was(pair: Pair, built: Lab) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from mooncake.engine import TransferEngine
@@ -27,5 +28,7 @@ else:
     for line in sys.stdin:
         order = json.loads(line)
         memory[:] = order["value"]
-        result = engine.transfer_sync_write(order["session"], memory.ctypes.data, order["place"], size)
-        say({"ok": result == 0})
+        one = (order["session"], memory.ctypes.data, order["place"], size)
+        with ThreadPoolExecutor(16) as pool:
+            running = [pool.submit(engine.transfer_sync_write, *one) for _ in range(order["at_once"])]
+        say({"ok": all(transfer.result() == 0 for transfer in running)})
