@@ -32,6 +32,10 @@ def test_paths_keep_their_numbers_when_a_spine_and_a_cable_are_down() -> None:
     fabric = leaf_spine(2, 4, 8, down=("spine1", ("leaf0", "spine2")))
     paths = fabric.paths(fabric.nic("h0"), fabric.nic("h8"))
     assert [(path.index, path.spine) for path in paths] == [(0, "spine0"), (3, "spine3")]
+    assert fabric.path(fabric.nic("h0"), fabric.nic("h8"), 3) == paths[1]
+    for number in (1, 4, -1):
+        with pytest.raises(ConfigError, match=f'path {number} from "h0" to "h8" is not up'):
+            fabric.path(fabric.nic("h0"), fabric.nic("h8"), number)
     assert fabric.up_paths(0, 1) == (0, 3)
     assert fabric.attachment_paths(0, 1) == whole.attachment_paths(0, 1)
     rates = fabric.link_rates_bps

@@ -234,6 +234,22 @@ class Fabric:
         self._paths[key] = found = tuple(made)
         return found
 
+    def path(self, source: Nic, target: Nic, number: int) -> Path:
+        """The path of that number.
+
+        Raises
+        ------
+        ConfigError
+            As of ``paths``, or if that path is not up.
+        """
+        found = self.paths(source, target)
+        if 0 <= number < len(found) and found[number].index == number:  # so while all are up
+            return found[number]
+        for path in found:
+            if path.index == number:
+                return path
+        raise ConfigError(f'{self.name}: path {number} from "{source.name}" to "{target.name}" is not up')
+
     def attachment_paths(self, source: int, target: int) -> tuple[tuple[int, ...], ...]:
         """The switch-to-switch links of each path between two attachments, by path number.
 

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ark.errors import SimulationError
 from ark.fabric.parts import Nic, Path
 from ark.fabric.topology import Fabric
 from ark.sim.flow.model import ACK_BYTES, HEADER_BYTES, FlowModel, wire_ns
@@ -55,18 +54,9 @@ class Wiring:
         if self._pipes is not None:
             path = self._fabric.paths(source, target)[0]
             return Way(number, self._pipes.between(source, target), self._latency_ns(path), -1)
-        path = self._path(source, target, number)
+        path = self._fabric.path(source, target, number)
         spine = -1 if path.spine is None else self._spines[path.spine]
         return Way(number, path.links, self._latency_ns(path), spine)
-
-    def _path(self, source: Nic, target: Nic, number: int) -> Path:
-        paths = self._fabric.paths(source, target)
-        if number < len(paths) and paths[number].index == number:
-            return paths[number]
-        for path in paths:
-            if path.index == number:
-                return path
-        raise SimulationError(f"path {number} from {source.name} to {target.name} is not up")
 
     def _latency_ns(self, path: Path) -> int:
         if self._model.base_latency_ns is not None:

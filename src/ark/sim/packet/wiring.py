@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from ark.errors import SimulationError
 from ark.fabric.five_tuple import FiveTuple
 from ark.fabric.parts import Nic
 from ark.fabric.route import route
@@ -36,10 +35,7 @@ class PacketWiring:
         """Links of path ``number``, which must be up."""
         if self._pipes is not None:
             return self._pipes.between(source, target)
-        for path in self._between(source, target).paths(source, target):
-            if path.index == number:
-                return path.links
-        raise SimulationError(f"path {number} from {source.name} to {target.name} is not up")
+        return self._between(source, target).path(source, target, number).links
 
     def back(self, source: Nic, target: Nic, sport: int, dport: int) -> tuple[int, ...]:
         """Links over which the fabric's own hash sends the ACKs of a flow from ``source`` to ``target``."""
@@ -61,11 +57,10 @@ class PacketWiring:
 
     def spine(self, source: Nic, target: Nic, number: int) -> int:
         """Place in ``Fabric.spines`` of the one spine on a path; -1 where there is not exactly one."""
-        if self._pipes is None:
-            for path in self._whole.paths(source, target):
-                if path.index == number and path.spine is not None:
-                    return self._spines[path.spine]
-        return -1
+        if self._pipes is not None:
+            return -1
+        spine = self._whole.path(source, target, number).spine
+        return -1 if spine is None else self._spines[spine]
 
     def converge(self, down: Collection[int]) -> None:
         """From now on routes lead around the links ``down``."""
