@@ -72,10 +72,9 @@ class Emulation:
         if spoiled:
             worst = max(spoiled, key=lambda row: (float(row["late_p95_s"]), float(row["busy_share"])))
             told.append(
-                f"This machine was the bottleneck in {len(spoiled)} of {len(self.checks)} runs "
-                f"(the worst: {worst['spoiled']}): "
-                "times there say more about it than about the network. Repeat them on an idle machine, or "
-                "at a lower --rate."
+                f"In {len(spoiled)} of {len(self.checks)} runs this machine was the bottleneck, or as good "
+                f"as that (the worst: {worst['spoiled']}): times there may say more about it than about "
+                "the network. Repeat them on an idle machine, or at a lower --rate."
             )
         return told
 
