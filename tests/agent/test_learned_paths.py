@@ -23,10 +23,11 @@ def folder(tmp_path: Path) -> Path:
 def learned(
     *,
     target: str = "h2",
+    address: str = "10.0.0.3",
     paths: tuple[tuple[int, tuple[int, ...]], ...] = ((0, (50_001,)), (2, (50_002, 50_003))),
 ) -> LearnedMap:
     found = tuple(LearnedPath(path, ("leaf0", f"spine{path}"), ports) for path, ports in paths)
-    addresses = "10.0.0.1", "10.0.0.3"
+    addresses = "10.0.0.1", address
     return LearnedMap("h0", target, *addresses, 17, 4791, "port", "as probed", found, "route-get")
 
 
@@ -68,6 +69,11 @@ def test_ways_that_were_not_learned_go_by_the_hash(folder: Path) -> None:
     [
         (learned(target="h9"), "fabric", 'maps[0]: "h9" is no NIC of the fabric'),
         (learned(paths=((7, (50_000,)),)), "fabric", "maps[0].paths: [7] are no paths of the fabric from h0"),
+        (
+            learned(address="10.0.1.3"),
+            "fabric",
+            "maps[0]: was learned when h2 had 10.0.1.3; the fabric says 10.0.0.3: learn it anew",
+        ),
         (learned(), "order", 'numbering: "order" numbers paths otherwise than other hosts do'),
     ],
 )

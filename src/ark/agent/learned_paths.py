@@ -5,8 +5,9 @@ from pathlib import Path
 from ark.agent.ports import Way
 from ark.agent.text_file import read_text
 from ark.discover.learned import LearnedMap, read_learned
+from ark.discover.names import canonical
 from ark.errors import ConfigError, Fault
-from ark.fabric import Fabric, PathMap
+from ark.fabric import Fabric, Nic, PathMap
 from ark.units import quoted
 
 
@@ -39,6 +40,10 @@ def load_paths(path: Path, fabric: Fabric) -> dict[Way, PathMap]:
             )
             continue
         source, target = nics[one.source], nics[one.target]
+        moved = _moved(one, source, target)
+        if moved:
+            faults.append(Fault(f"{path}: maps[{place}]", moved))
+            continue
         known = {path.index for path in fabric.paths(source, target)}
         unknown = [one_path.path for one_path in one.paths if one_path.path not in known]
         if unknown:
@@ -53,6 +58,14 @@ def load_paths(path: Path, fabric: Fabric) -> dict[Way, PathMap]:
     if faults:
         raise ConfigError(*faults)
     return found
+
+
+def _moved(one: LearnedMap, source: Nic, target: Nic) -> str:
+    """Why ports that were learned between other addresses say nothing; empty if the addresses are these."""
+    for nic, address in ((source, one.source_address), (target, one.target_address)):
+        if canonical(address) != canonical(nic.address):
+            return f"was learned when {nic.name} had {address}; the fabric says {nic.address}: learn it anew"
+    return ""
 
 
 def _complete(one: LearnedMap, known: set[int]) -> PathMap:
