@@ -1,18 +1,21 @@
 """The Unix socket against clients that do not keep to the rules."""
 
+import asyncio
 import grp
 import os
 import socket
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import msgspec
 import pytest
 from tests.agent.cohort import PATIENCE_S, Cohort
 
 from ark.agent import local_api
+from ark.agent.local_api import LocalServer, Service
 from ark.client.messages import (
     Acquire,
     Hello,
@@ -27,6 +30,7 @@ from ark.client.messages import (
     frame,
     reply_frames,
 )
+from ark.errors import ConfigError
 
 
 class Raw:
@@ -139,6 +143,41 @@ def test_the_socket_may_be_given_to_a_group(folder: Path) -> None:
     assert (folder / "h0.sock").stat().st_gid == own.gr_gid
     cohort.close()
     assert not (folder / "h0.sock").exists()
+
+
+def start_at(path: Path) -> None:
+    """Try to listen; who asks gets no answer."""
+
+    def welcome() -> Welcome:
+        raise AssertionError("nobody asks")
+
+    async def work() -> None:
+        await LocalServer(path, None, cast("Service", None), welcome).start()
+
+    asyncio.run(work())
+
+
+def test_a_file_in_place_of_the_socket_is_left_alone(tmp_path: Path) -> None:
+    """A slip of the pen in the configuration costs nobody a file."""
+    path = tmp_path / "fabric.toml"
+    path.write_text("precious")
+    with pytest.raises(ConfigError, match=r"fabric\.toml: can't be made: there is a file of another kind"):
+        start_at(path)
+    assert path.read_text() == "precious"
+
+
+def test_the_socket_of_an_agent_that_accepts_nobody_is_not_taken_away(tmp_path: Path) -> None:
+    path = tmp_path / "agent.sock"
+    with socket.socket(socket.AF_UNIX) as stuck, ExitStack() as waiting:
+        stuck.bind(str(path))
+        stuck.listen(0)
+        full = 0
+        while not full:
+            kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+            full = waiting.enter_context(socket.socket(socket.AF_UNIX, kind)).connect_ex(str(path))
+        with pytest.raises(ConfigError, match="another agent listens there"):
+            start_at(path)
+        assert path.is_socket()
 
 
 def test_more_clients_than_allowed_are_turned_away(four: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The Unix socket where applications ask: connections, frames, bounds. What is asked is the service's."""
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -184,8 +185,10 @@ class LocalServer:
 
     def _bind(self, listening: socket.socket) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-            if probe.connect_ex(str(self.path)) == 0:
+            if probe.connect_ex(str(self.path)) in {0, errno.EAGAIN}:  # of which one: too busy to accept
                 raise OSError("another agent listens there")
+        if self.path.exists() and not self.path.is_socket():
+            raise OSError("there is a file of another kind")
         self.path.unlink(missing_ok=True)
         before = os.umask(0o777 & ~MODE)
         try:
