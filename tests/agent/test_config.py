@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ from tests.agent.agents import SECRET, write_cluster, write_config
 
 from ark.agent.addresses import format_address, parse_address
 from ark.agent.config import load_config
+from ark.agent.epoch_file import read_epoch
 from ark.errors import ConfigError
 
 
@@ -141,6 +143,36 @@ def test_missing_files_are_named(folder: Path) -> None:
     assert faults(folder / "none.toml") == [
         "none.toml: can't be read as an agent's configuration: No such file or directory"
     ]
+
+
+@pytest.mark.parametrize("key", ["fabric", "key_file", "paths"])
+def test_a_pipe_without_a_writer_is_not_waited_for(folder: Path, key: str) -> None:
+    """An agent that reads its configuration again would serve nobody any more."""
+    os.mkfifo(folder / "pipe")
+    path = write_config(folder, "h0", more='paths = "paths.json"\n')
+    lines = [
+        f'{key} = "pipe"' if line.startswith(f"{key} =") else line for line in path.read_text().splitlines()
+    ]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match="pipe: is no regular file"):
+        load_config(path)
+    with pytest.raises(ConfigError, match="pipe: is no regular file; an agent's configuration is one"):
+        load_config(folder / "pipe")
+
+
+@pytest.mark.parametrize(
+    ("text", "epoch"),
+    [("12\n", 12), ("", None), ("x", None), ("-3", None), ("9" * 30, None), ("\udcff", None)],
+)
+def test_a_spoilt_epoch_is_none(tmp_path: Path, text: str, epoch: int | None) -> None:
+    (tmp_path / "epoch").write_text(text, errors="surrogateescape")
+    assert read_epoch(tmp_path / "epoch") == epoch
+
+
+def test_an_epoch_is_not_read_from_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "epoch")
+    with pytest.raises(ConfigError, match="epoch: is no regular file"):
+        read_epoch(tmp_path / "epoch")
 
 
 def test_many_peers_by_unicast_and_dry_run_are_warned_of(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Real agents over real sockets: loss, restarts, silence, strangers."""
 
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -51,6 +52,28 @@ def test_a_dead_hosts_claims_end_with_its_lease_and_the_others_are_unharmed(fold
         three.until(lambda: all(len(three.rows(name)) == 1 for name in three.agents))
         assert three.call(lambda: {row.paths for row in three.rows("h2")}) == {(alive.path,)}
         assert three.call(lambda: three["h0"].controller.replica.counters.leases_ended) == 1
+
+
+@pytest.mark.slow
+def test_an_epoch_that_cannot_be_stored_stops_nobody(folder: Path) -> None:
+    """Its peers know a later life of a host whose disk was lost, and then is full."""
+    later = time.time_ns() + 3600 * 10**9
+    (folder / "h0.epoch").write_text(str(later))
+    with cohort(folder, 3, more=NO_HOLD) as three:
+        known = host_id("h0")
+        three.until(lambda: known in three["h1"].controller.replica.peers)
+        three.stop("h0")
+        (folder / "h0.epoch").unlink()
+        host, port = three.peers["h0"].split(":")
+        transport = UdpTransport((host, int(port)), receive_buffer_bytes=2**20)
+        again = Agent(load_config(folder / "h0.toml"), transport)
+        (folder / "h0.epoch.new").mkdir()
+        three.agents["h0"] = again
+        three.run(again.start())
+        three.until(lambda: again.controller.replica.epoch > later)
+        with three.client("h0").transfer("h2", GB, dport=4791):
+            three.until(lambda: three.agree() and len(three.rows("h1")) == 1)
+        assert int((folder / "h0.epoch").read_text()) < later
 
 
 @pytest.mark.slow

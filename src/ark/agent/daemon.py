@@ -31,7 +31,7 @@ from ark.control.decision import Decision
 from ark.control.epoch import first_epoch
 from ark.control.replica import ReplicaConfig
 from ark.control.wire import ALL, Keys, down, host_id, up
-from ark.errors import ArkError
+from ark.errors import ArkError, ConfigError
 from ark.fabric import Fabric, PathMap
 
 WARM_WAYS_MAX: Final = 1024
@@ -189,7 +189,11 @@ class Agent:
         self.service.decided(decisions, now)
 
     def _store(self, epoch: int) -> None:
-        write_epoch(self.config.state, epoch)
+        """Write the epoch down; where the disk is full the agent goes on: its peers remember the epoch."""
+        try:
+            write_epoch(self.config.state, epoch)
+        except ConfigError as error:
+            log(logging.ERROR, "epoch not stored", detail=str(error))
 
     def _finished(self, served: Served) -> None:
         if self.record is not None:

@@ -3,17 +3,21 @@
 import os
 from pathlib import Path
 
+from ark.agent.text_file import refuse_irregular
+from ark.control.epoch import EPOCH_MAX
 from ark.errors import ConfigError, Fault
 
 
 def read_epoch(path: Path) -> int | None:
     """The epoch written last; None without a file, or if it is spoilt (peers tell us then)."""
+    refuse_irregular(path, "the state")
     try:
-        return int(path.read_text()[:32])
+        epoch = int(path.read_text()[:32])
     except (FileNotFoundError, ValueError):
         return None
     except OSError as error:
         raise ConfigError(Fault(str(path), f"can't be read: {error.strerror}; set state")) from None
+    return epoch if 0 <= epoch < EPOCH_MAX else None
 
 
 def write_epoch(path: Path, epoch: int) -> None:

@@ -3,18 +3,27 @@
 Lines wait in memory and are written by a thread, so that no client waits for a disk.
 """
 
+import logging
+import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from ark.agent.logs import log
 from ark.agent.service import Served
+from ark.agent.text_file import refuse_irregular
 from ark.client.messages import Lanes
+from ark.errors import ConfigError, Fault
 
 HEADER: Final = "id,src,dst,size_bytes,start_ns,sport,dport,path,proto,kind,end_ns,origin_ns\n"
 
 LINES_MAX: Final = 100_000
 """Lines that wait for the disk, about 10 MB. Full: further ones are dropped and counted."""
+
+LINE_MAX: Final = 4096
+"""Bytes of a line that are looked at in a file that is there already."""
 
 WRITE_LINES: Final = 256
 """Lines that are enough for a write; fewer are written with the next ones, or at the end."""
@@ -28,18 +37,23 @@ class Record:
 
     Raises
     ------
-    OSError
-        If the file can't be opened.
+    ConfigError
+        If the file can't be written, or holds anything but a record.
     """
 
     def __init__(self, path: Path) -> None:
         self.dropped = 0
         self.written = 0
-        self._origin_ns = _origin_ns(path)
-        self._file = path.open("a")
-        if self._file.tell() == 0:
-            self._file.write(HEADER)
-            self._file.flush()
+        self._path = path
+        self._failing = False
+        refuse_irregular(path, "a record")
+        try:
+            self._origin_ns = _origin_ns(path)
+            self._file = path.open("ab", buffering=0)  # what the disk has not taken is not tried again later
+            if self._file.tell() == 0:
+                self._append(HEADER)
+        except OSError as error:
+            raise ConfigError(Fault(str(path), f"can't be written: {error.strerror}; set record")) from None
         self._lines: list[str] = []
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ark-record")
         self._writing: Future[None] | None = None
@@ -74,17 +88,43 @@ class Record:
         return lines
 
     def _write(self, lines: list[str]) -> None:
-        self._file.writelines(lines)
-        self._file.flush()
-        self.written += len(lines)
+        try:
+            self._append("".join(lines))
+            self.written += len(lines)
+            self._failing = False
+        except OSError as error:
+            self.dropped += len(lines)
+            if not self._failing:
+                log(logging.ERROR, "transfers are not recorded", file=str(self._path), detail=str(error))
+            self._failing = True
+
+    def _append(self, text: str) -> None:
+        """Write all of it, or nothing: a full disk leaves no part of a line."""
+        data = memoryview(text.encode())
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(before)
+            raise
 
 
 def _origin_ns(path: Path) -> int:
-    """Where the times of a file begin: as its first row says, or now."""
+    """Where the times of a file begin: as its first row says, or now.
+
+    Raises
+    ------
+    ConfigError
+        If the file is no record: nothing is appended to a file of another kind.
+    """
     if path.exists():
-        with path.open() as file:
-            file.readline()
-            origin = file.readline().strip().rpartition(",")[2]
-        if origin.isascii() and origin.isdigit():
+        with path.open("rb") as file:
+            head, row = file.readline(LINE_MAX), file.readline(LINE_MAX)
+        if head not in {b"", HEADER.encode()}:
+            raise ConfigError(Fault(str(path), "is no record of transfers; set record to a new file"))
+        origin = row.strip().rpartition(b",")[2][:19]
+        if origin.isdigit():
             return int(origin)
     return time.time_ns()

@@ -13,7 +13,7 @@ from ark.agent.logs import LOGGER, log, start_logging
 from ark.agent.metrics import MetricsServer
 from ark.agent.status import table
 from ark.agent.systemd import notify, watchdog_s
-from ark.errors import ConfigError
+from ark.errors import ArkError
 
 CAUSES_DUMPED = 50
 """Inputs of the controller that are logged with an internal error."""
@@ -79,7 +79,7 @@ def _reload(agent: Agent) -> None:
     notify("RELOADING=1")
     try:
         agent.reload(load_config(Path(agent.config.path)))
-    except ConfigError as error:
+    except (ArkError, OSError) as error:
         log(logging.ERROR, "not reloaded", faults=str(error).splitlines())
     notify("READY=1")
 

@@ -15,8 +15,9 @@ def read_text(path: Path, what: str) -> str:
     Raises
     ------
     ConfigError
-        If it cannot be read, is too large, or is no text.
+        If it cannot be read, is no regular file, is too large, or is no text.
     """
+    refuse_irregular(path, what)
     try:
         with path.open("rb") as file:
             raw = file.read(BYTES_MAX + 1)
@@ -27,3 +28,15 @@ def read_text(path: Path, what: str) -> str:
     if len(raw) > BYTES_MAX:
         raise ConfigError(Fault(str(path), f"is larger than {BYTES_MAX:,} bytes; {what} is smaller"))
     return text
+
+
+def refuse_irregular(path: Path, what: str) -> None:
+    """Refuse what is there and no regular file: a pipe without a writer would keep the agent waiting forever.
+
+    Raises
+    ------
+    ConfigError
+        If that is so.
+    """
+    if path.exists() and not path.is_file():
+        raise ConfigError(Fault(str(path), f"is no regular file; {what} is one"))
