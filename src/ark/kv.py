@@ -183,6 +183,11 @@ def kv_models() -> tuple[KvModel, ...]:
     return msgspec.json.decode(text, type=ModelFile).model
 
 
+def plain_name(name: str) -> str:
+    """A model's name as ``by_name`` has it: in lower case, without the organisation in front."""
+    return name.strip().lower().rpartition("/")[2]
+
+
 def by_name(models: tuple[KvModel, ...]) -> dict[str, KvModel]:
     """Models by their names and aliases, in lower case."""
     return {name.lower(): model for model in models for name in (model.name, *model.aliases)}

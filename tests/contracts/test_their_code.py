@@ -24,7 +24,8 @@ from ark.integrations import lmcache as our_lmcache
 from ark.integrations import sglang as our_sglang
 from ark.integrations.mooncake import SteeredEngine
 from ark.integrations.nixl import steered_agent
-from ark.integrations.steering import Steering, talking_to
+from ark.integrations.sessions import talking_to
+from ark.integrations.steering import Steering
 
 V1 = "vllm.distributed.kv_transfer.kv_connector.v1"
 SESSION = "10.9.0.2:15403"

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from ark.client.aio import AsyncClient, AsyncTransfer
 from ark.errors import ArkError, ConfigError, Fault
+from ark.integrations.logs import log
 from ark.integrations.sessions import Peers, peers_from
 from ark.integrations.steering import ROCE_PORT
-from ark.integrations.versions import log
-from ark.kv import KvModel, by_name, kv_models
+from ark.kv import KvModel, by_name, kv_models, plain_name
 
 MODEL: Final = "ARK_KV_MODEL"
 """Environment variable: the name of a model of ``ark models``, whose KV bytes a token are counted."""
@@ -130,7 +130,7 @@ def model_from(environment: Mapping[str, str] = os.environ) -> KvModel:
         If it names none of the table's.
     """
     name = environment.get(MODEL, "")
-    model = by_name(kv_models()).get(name.strip().lower().rpartition("/")[2])
+    model = by_name(kv_models()).get(plain_name(name))
     if model is None:
         raise ConfigError(Fault(MODEL, f'{name[:80]!r}: give a name that "ark models" lists'))
     return model

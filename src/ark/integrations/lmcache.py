@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from ark.integrations.logs import log
 from ark.integrations.nixl import steered_agent, steering_for_ucx
 from ark.integrations.plugins import wanted
 from ark.integrations.replacing import replaced
-from ark.integrations.steering import talking_to
-from ark.integrations.versions import complaint, fits, installed, log, stay_away
+from ark.integrations.sessions import talking_to
+from ark.integrations.versions import complaint, fits, installed, stay_away
 
 CHANNELS: Final = "lmcache.v1.transfer_channel"
 FACTORY: Final = "CreateTransferChannel"

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ark.client import LaneSet
+from ark.integrations.logs import log
 from ark.integrations.mooncake_lanes import DONE, TCP_LANES, EngineLanes, why_one
-from ark.integrations.steering import ROCE_PORT, Sending, Steering
-from ark.integrations.versions import log
-from ark.integrations.wiring import ConnectionLog, lanes_to_make
+from ark.integrations.steering import Sending, Steering
+from ark.integrations.wiring import ConnectionLog, steering_over
 
 BATCHES_MAX: Final = 65_536
 """Asynchronous transfers whose end nobody has asked for yet; with more, the oldest counts as ended."""
@@ -190,11 +190,9 @@ class SteeredEngine:
 
 def _steering(protocol: str, why_one_engine: str | None) -> Steering:
     """What asks the agent, and how many engines there are to be."""
-    proto, dport = ("tcp", 0) if protocol == "tcp" else ("udp", ROCE_PORT)
     if why_one_engine is not None:
         log.warning("ark: Mooncake's transfers are counted, not steered: %s", why_one_engine)
-        return Steering(1, dport=dport, proto=proto)
-    return Steering(lanes_to_make(dport=dport, proto=proto), dport=dport, proto=proto)
+    return steering_over("tcp" if protocol == "tcp" else "udp", several=why_one_engine is None)
 
 
 def udp_sports(lanes: LaneSet) -> str:

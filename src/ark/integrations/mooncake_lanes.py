@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from ark.integrations.versions import log
+from ark.integrations.logs import log
 from ark.integrations.wiring import ConnectionLog
 
 TCP_LANES: Final = "MC_TCP_LANES_PER_PEER"

@@ -10,16 +10,20 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ark.integrations.logs import log
 from ark.integrations.nixl_sizes import Sizes, sizes_of, total_bytes
 from ark.integrations.nixl_workers import BACKEND, Workers
-from ark.integrations.steering import ROCE_PORT, Sending, Steering, peer_at_hand
-from ark.integrations.versions import log
-from ark.integrations.wiring import ConnectionLog, lanes_to_make
+from ark.integrations.sessions import peer_at_hand
+from ark.integrations.steering import Sending, Steering
+from ark.integrations.wiring import ConnectionLog, steering_over
 
 DLISTS_MAX: Final = 65_536
 """Prepared lists whose sizes are kept; with more, transfers of the oldest go unsteered."""
 
 OVER: Final = frozenset({"DONE", "ERR"})
+
+NO_RDMA: Final = frozenset({"tcp", "sm", "self", "cuda", "cuda_copy", "cuda_ipc", "shm"})
+"""Transports of ``UCX_TLS`` that send nothing over RoCE."""
 
 
 class Prepared(NamedTuple):
@@ -219,10 +223,8 @@ def steering_for_ucx(*, push: bool = True, environment: Mapping[str, str] = os.e
     ``push`` is whether this side writes; one that reads has no use for several connections.
     """
     transports = set(environment.get("UCX_TLS", "all").split(","))
-    tcp = bool(transports) and transports <= {"tcp", "sm", "self", "cuda", "cuda_copy", "cuda_ipc", "shm"}
-    proto, dport = ("tcp", 0) if tcp and "tcp" in transports else ("udp", ROCE_PORT)
-    lanes = lanes_to_make(dport=dport, proto=proto) if push else 1
-    return Steering(lanes, dport=dport, proto=proto)
+    over_tcp = "tcp" in transports and transports <= NO_RDMA
+    return steering_over("tcp" if over_tcp else "udp", several=push)
 
 
 def _key(handle: Any) -> int:

@@ -2,12 +2,15 @@
 
 Engines name a peer by an address on their side channel, with a port or a scheme: ``10.0.0.8:15403``,
 ``[fd00::8]:5600``, ``tcp://10.0.0.8:7600``. The agent knows hosts and NICs, by name and by address. Where the
-side channel is on a network of its own, ``ARK_PEERS`` says who is who.
+side channel is on a network of its own, ``ARK_PEERS`` says who is who. Where an engine has no such name at
+the place that is hooked, ``talking_to`` hands it on.
 """
 
+import contextlib
+import contextvars
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ark.errors import ConfigError, Fault
@@ -16,6 +19,8 @@ PEERS: Final = "ARK_PEERS"
 """Environment variable: ``10.1.0.8=h8,10.1.0.9=h9``, an engine's address of a peer and the fabric's name."""
 
 NAME_MAX: Final = 255
+
+_talking_to: Final[contextvars.ContextVar[str | None]] = contextvars.ContextVar("ark_peer", default=None)
 
 
 class Peers:
@@ -73,6 +78,21 @@ def host_of(session: str) -> str | None:
     else:
         host = rest.partition(":")[0]
     return host if 1 <= len(host) <= NAME_MAX and host.isprintable() else None
+
+
+@contextlib.contextmanager
+def talking_to(session: str) -> Iterator[None]:
+    """While this lasts, an engine gets to know the peer of ``session``, which it names otherwise later."""
+    token = _talking_to.set(session)
+    try:
+        yield
+    finally:
+        _talking_to.reset(token)
+
+
+def peer_at_hand() -> str | None:
+    """The session of the peer that is being got to know; None outside of ``talking_to``."""
+    return _talking_to.get()
 
 
 def _is_address(text: str) -> bool:

@@ -13,12 +13,13 @@ SGLang runs ``plugin`` in each of its processes (entry point ``sglang.srt.plugin
 from collections.abc import Callable
 from typing import Any, Final
 
+from ark.integrations.logs import log
 from ark.integrations.mooncake import SteeredEngine
 from ark.integrations.nixl import steered_agent, steering_for_ucx
 from ark.integrations.plugins import wanted
 from ark.integrations.replacing import replaced
-from ark.integrations.steering import talking_to
-from ark.integrations.versions import complaint, installed, log, stay_away
+from ark.integrations.sessions import talking_to
+from ark.integrations.versions import complaint, installed, stay_away
 
 ENGINE: Final = "sglang.srt.distributed.device_communicators.mooncake_transfer_engine.MooncakeTransferEngine"
 MANAGER: Final = "sglang.srt.disaggregation.nixl.conn.NixlKVManager"

@@ -5,30 +5,22 @@ take. Before a transfer the agent is asked; its path says which lane to use. Wit
 takes the next lane in turn, as hashing would spread it. Nothing here raises; the client bounds all waits.
 """
 
-import contextlib
-import contextvars
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from ark.client import Client, Transfer, default_client
 from ark.errors import ArkError
+from ark.integrations.logs import log
 from ark.integrations.sessions import Peers, peers_from
-from ark.integrations.versions import log
 
 SMALL_BYTES: Final = 65_536
 """Below this a transfer is not worth a question: metadata, flags, the tail of a prompt."""
 
-LANES_MAX: Final = 16
-"""Connections of an engine to one peer: each costs memory on the NIC."""
-
-PEERS_ASKED: Final = 64
-"""Peers that are looked at for how many paths there are."""
-
 ROCE_PORT: Final = 4791
+"""``ark.fabric.roce.DPORT``, without the rest of ``ark.fabric`` in an inference process."""
 
 
 @dataclass
@@ -70,12 +62,7 @@ class Sending:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 
@@ -169,34 +156,3 @@ class Steering:
             self._said.add(why)
         if new:
             log.warning("ark: %s; such transfers go on without ARK", why)
-
-
-def paths_expected(client: Client, *, dport: int, proto: str) -> int:
-    """How many connections to a peer are worth making: the most paths to any host, up to 16; else 1."""
-    most = 1
-    try:
-        rows = client.status("peers").get("results")
-        for row in rows[:PEERS_ASKED] if isinstance(rows, list) else []:
-            with client.lanes(str(row["host"]), dport, proto=proto) as lanes:
-                most = max(most, len(lanes))
-    except ArkError:
-        return 1
-    return min(most, LANES_MAX)
-
-
-_talking_to: Final[contextvars.ContextVar[str | None]] = contextvars.ContextVar("ark_peer", default=None)
-
-
-@contextlib.contextmanager
-def talking_to(session: str) -> Iterator[None]:
-    """While this lasts, an engine gets to know the peer of ``session``, which it names otherwise later."""
-    token = _talking_to.set(session)
-    try:
-        yield
-    finally:
-        _talking_to.reset(token)
-
-
-def peer_at_hand() -> str | None:
-    """The session of the peer that is being got to know; None outside of ``talking_to``."""
-    return _talking_to.get()

@@ -5,12 +5,11 @@ stays away, and the engine runs as it does without ARK.
 """
 
 import inspect
-import logging
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any, Final
 
-log: Final = logging.getLogger("ark.integrations")
+from ark.integrations.logs import log
 
 KNOWN: Final[dict[str, tuple[str, ...]]] = {
     "lmcache": ("0.5.6",),

@@ -12,10 +12,11 @@ from typing import Any
 
 from vllm.distributed.kv_transfer.kv_connector.v1.nixl import base_worker, connector, pull_worker, push_worker
 
+from ark.integrations.logs import log
 from ark.integrations.nixl import steered_agent, steering_for_ucx
 from ark.integrations.replacing import replaced
-from ark.integrations.steering import talking_to
-from ark.integrations.versions import complaint, fits, installed, log, stay_away
+from ark.integrations.sessions import talking_to
+from ark.integrations.versions import complaint, fits, installed, stay_away
 from ark.integrations.vllm_role import sends
 
 WORKER = ("self", "vllm_config", "engine_id", "kv_cache_config")

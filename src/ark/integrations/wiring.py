@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ark.client import Client, default_client
-from ark.integrations.steering import LANES_MAX, paths_expected
+from ark.errors import ArkError
+from ark.integrations.steering import ROCE_PORT, Steering
+
+LANES_MAX: Final = 16
+"""Connections of an engine to one peer: each costs memory on the NIC."""
+
+PEERS_ASKED: Final = 64
+"""Peers that are looked at for how many paths there are."""
 
 LOG: Final = "ARK_RUN_LOG"
 """Environment variable: the file in which the preload library writes a line for each connection."""
@@ -103,4 +110,27 @@ def lanes_to_make(
     wish = environment.get(LANES, "")
     if wish.isascii() and wish.isdecimal():
         return max(1, min(int(wish[:3]), LANES_MAX))
-    return paths_expected(default_client() if client is None else client, dport=dport, proto=proto)
+    return _paths_expected(default_client() if client is None else client, dport=dport, proto=proto)
+
+
+def steering_over(proto: str, *, several: bool = True) -> Steering:
+    """What asks the agent for an engine's transfers over ``"tcp"``, or ``"udp"`` for RoCE.
+
+    ``several`` is whether the engine can have more than one connection to a peer.
+    """
+    dport = 0 if proto == "tcp" else ROCE_PORT  # TCP engines listen on ports of any number
+    lanes = lanes_to_make(dport=dport, proto=proto) if several else 1
+    return Steering(lanes, dport=dport, proto=proto)
+
+
+def _paths_expected(client: Client, *, dport: int, proto: str) -> int:
+    """How many connections to a peer are worth making: the most paths to any host, up to 16; else 1."""
+    most = 1
+    try:
+        rows = client.status("peers").get("results")
+        for row in rows[:PEERS_ASKED] if isinstance(rows, list) else []:
+            with client.lanes(str(row["host"]), dport, proto=proto) as lanes:
+                most = max(most, len(lanes))
+    except ArkError:
+        return 1
+    return min(most, LANES_MAX)

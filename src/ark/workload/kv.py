@@ -7,7 +7,7 @@ import msgspec
 
 from ark.errors import ConfigError, Fault
 from ark.fabric.nearest import nearest
-from ark.kv import DTYPE_BITS, KvModel, LayerGroup, ModelFile, by_name, kv_models
+from ark.kv import DTYPE_BITS, KvModel, LayerGroup, ModelFile, by_name, kv_models, plain_name
 from ark.units import quoted
 from ark.workload.faults import one_line
 from ark.workload.text_file import read_text
@@ -33,7 +33,7 @@ def kv_model(name: str, *, dtype: str | None = None, file: Path | None = None) -
     ConfigError
         If no model has the name (the nearest one is named), the type is unknown, or the file has faults.
     """
-    wanted = name.strip().lower().rpartition("/")[2]
+    wanted = plain_name(name)
     known = by_name(kv_models())
     if file is not None:
         known |= by_name(read_kv_models(file))

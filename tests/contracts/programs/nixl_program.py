@@ -35,7 +35,7 @@ def receive(folder: Path) -> None:
 def send(folder: Path) -> None:
     be_patient()
     from ark.integrations import nixl as ours  # noqa: PLC0415
-    from ark.integrations.steering import talking_to  # noqa: PLC0415
+    from ark.integrations.sessions import talking_to  # noqa: PLC0415
 
     if os.environ["RECEIVER"].startswith("127."):
         vars(ours)["ConnectionLog"] = OpenedHere

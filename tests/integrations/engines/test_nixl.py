@@ -12,8 +12,8 @@ from tests.integrations.engines.watching import Reserved, RunLog, Watched
 from ark.client import Client
 from ark.integrations import nixl
 from ark.integrations.nixl import steered_agent, steering_for_ucx
-from ark.integrations.sessions import Peers
-from ark.integrations.steering import Steering, talking_to
+from ark.integrations.sessions import Peers, talking_to
+from ark.integrations.steering import Steering
 
 BLOCK = 65_536
 BLOCKS = 64
