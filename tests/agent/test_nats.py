@@ -1,13 +1,14 @@
 """Agents over a real NATS server (rules 10 and 18): subjects by leaf, restarts, permissions."""
 
 import asyncio
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.agent.agents import SECRET, write_cluster, write_config
-from tests.agent.cohort import Cohort
+from tests.agent.cohort import PATIENCE_S, Cohort
 from tests.agent.nats_server import nats_server
 
 from ark.agent import Agent, load_config
@@ -134,13 +135,73 @@ def test_the_permissions_of_the_server_bind_a_host_to_its_id(tmp_path: Path) -> 
             made.run(liar.wait_closed())
 
 
+INFO = b'INFO {"server_id":"x","version":"2.10","max_payload":1048576,"proto":1}\r\n'
+
+
+def talk_to(parts: Sequence[bytes], connections: int) -> None:
+    """Let a transport talk to a server that says these things, each after hearing something, then listens on;
+    return when it has come so often. The server closes nothing."""
+
+    async def work() -> None:
+        came = asyncio.Semaphore(0)
+        writers = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            came.release()
+            writers.append(writer)
+            for part in parts:
+                writer.write(part)
+                await reader.read(4096)
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        transport = NatsTransport(NatsSettings((f"nats://127.0.0.1:{port}",), "ark"), 5, [up(0)])
+        transport.start(lambda *_: None)
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(connections):
+                await came.acquire()
+        transport.close()
+        await transport.wait_closed()
+        for writer in writers:
+            writer.close()
+        server.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"INFO []\r\n"],
+        [b"INFO null\r\n"],
+        [b"INFO {garbage\r\n"],
+        [b"SSH-2.0-OpenSSH_9\r\n"],
+        [bytes(10**6)],
+    ],
+)
+def test_what_is_no_nats_server_is_tried_again_and_named_once(
+    parts: Sequence[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "ark.agent"):
+        talk_to(parts, 4)
+    assert len([record for record in caplog.records if record.name == "ark.agent"]) == 1
+
+
+@pytest.mark.slow
+def test_a_server_that_falls_silent_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when its machine dies: no connection ends."""
+    monkeypatch.setattr("ark.agent.nats_transport.PING_S", 0.05)
+    talk_to([INFO, b"PONG\r\n"], 3)
+
+
 def test_a_host_hears_all_leaves_where_they_are_few_and_otherwise_those_it_sends_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with agents(tmp_path, 1, "h0") as made:
         assert made["h0"].controller.replica.config.listens == {up(0), down(0), down(1), down(2)}
         assert made["h0"].controller.replica.config.home == (up(0),)
-    monkeypatch.setattr("ark.agent.daemon.LEAVES_HEARD", 2)
+    monkeypatch.setattr("ark.agent.subjects.LEAVES_HEARD", 2)
     with agents(tmp_path, 1, "h0") as made:
         assert made["h0"].controller.replica.config.listens == {up(0)}
         with made.client("h0").transfer("h4", TB, dport=4791) as transfer:

@@ -35,6 +35,13 @@ RECONNECT_S: Final = 0.25
 RECEIVED_MAX: Final = 8192
 """Messages of one subscription that wait for this process. Full: further ones are dropped and counted."""
 
+PING_S: Final = 2.0
+"""Between two questions whether the server is still there: one that falls silent, as when its machine dies,
+is left after three. The library's two minutes would leave choices blind for so long."""
+
+FAULTS_SAID: Final = 20
+"""Different faults that are logged while no server is there."""
+
 CLOSE_S: Final = 1.0
 """How long the end of a connection may take."""
 
@@ -78,6 +85,7 @@ class NatsTransport:
         self._receive: Receive | None = None
         self._task: asyncio.Task[None] | None = None
         self._dropped = 0
+        self._said: set[str] = set()
 
     @property
     def address(self) -> str:
@@ -129,14 +137,13 @@ class NatsTransport:
     async def _run(self) -> None:
         """One connection after another: a client that the server has turned away does not come back."""
         from nats.aio.client import Client  # noqa: PLC0415 - an extra, loaded only where it is used
-        from nats.errors import Error  # noqa: PLC0415
 
         while True:
             client = Client()
             try:
                 await self._talk(client)
-            except (Error, OSError) as error:
-                await self._error(error)
+            except Exception as error:  # noqa: BLE001 - the library raises anything at what is no NATS server
+                self._say(error)
             finally:
                 self._client = None
                 with suppress(Exception):  # whatever the server says of our end
@@ -155,6 +162,7 @@ class NatsTransport:
             tls=self._tls,
             no_echo=True,
             max_reconnect_attempts=-1,
+            ping_interval=PING_S,  # type: ignore[arg-type]  # seconds, also parts of one
             reconnect_time_wait=RECONNECT_S,  # type: ignore[arg-type]  # seconds, also parts of one
             error_cb=self._error,
             reconnected_cb=self._connected,
@@ -200,6 +208,7 @@ class NatsTransport:
     async def _connected(self) -> None:
         self._news.set()
         if self._client is not None:
+            self._said.clear()
             log(logging.INFO, "connected to NATS", server=_server(self._client))
 
     async def _disconnected(self) -> None:
@@ -212,9 +221,16 @@ class NatsTransport:
         if isinstance(error, SlowConsumerError):
             self._dropped += 1
         elif isinstance(error, Error | OSError | TimeoutError):
-            log(logging.WARNING, "NATS", detail=str(error)[:200] or type(error).__name__)
+            self._say(error)
         else:
             asyncio.get_running_loop().call_exception_handler({"message": "NATS", "exception": error})
+
+    def _say(self, error: Exception) -> None:
+        """Log a fault once until a server is there again, not with each attempt."""
+        detail = f"{type(error).__name__}: {error}"[:200]
+        if detail not in self._said and len(self._said) < FAULTS_SAID:
+            self._said.add(detail)
+            log(logging.WARNING, "NATS", detail=detail)
 
 
 def _server(client: "Client") -> str:
