@@ -24,22 +24,19 @@ from ark.agent.ports import PortBook, Way, default_way
 from ark.agent.record import Record
 from ark.agent.service import Served, Service
 from ark.agent.status import table
+from ark.agent.subjects import beside, heard, home, neighbours
 from ark.agent.transport import Transport, UdpTransport
 from ark.client.messages import VERSION, Welcome
 from ark.control.controller import Controller
 from ark.control.decision import Decision
 from ark.control.epoch import first_epoch
 from ark.control.replica import ReplicaConfig
-from ark.control.wire import ALL, Keys, down, host_id, up
+from ark.control.wire import ALL, Keys, down, host_id
 from ark.errors import ArkError, ConfigError
-from ark.fabric import Fabric, PathMap
+from ark.fabric import PathMap
 
 WARM_WAYS_MAX: Final = 1024
 """Path maps to peers made at the start, so that not even the first transfer waits for one."""
-
-LEAVES_HEARD: Final = 64
-"""On NATS, leaves up to which a host hears what is sent to each of them from its start; beyond, from its own
-first transfer there."""
 
 RELOADABLE: Final = frozenset({"peers", "keys", "dry_run", "log_level"})
 """What a reload changes; the rest needs a restart, and is said so."""
@@ -174,14 +171,14 @@ class Agent:
             host: f"{host:016x}" if by_leaf else format_address(address)
             for host, address in addresses.items()
         }
-        expected = _neighbours(self.config, peers) if by_leaf else len(bound)
+        expected = neighbours(self.config.fabric, self.config.host, peers) if by_leaf else len(bound)
         self.engine.reconfigure(keys, bound, expected)
 
     def _heed(self, target: int) -> None:
         """A transfer goes to this attachment: hear what others send there."""
         if self.config.transport == "nats" and target not in self._heeded:
             self._heeded.add(target)
-            for leaf in _beside(self.config.fabric, {target}):
+            for leaf in beside(self.config.fabric, {target}):
                 self.controller.replica.listen(down(leaf))
                 self.transport.listen(down(leaf))
 
@@ -244,7 +241,7 @@ class Agent:
 
 def _transport(config: AgentConfig) -> Transport:
     if config.transport == "nats":
-        return NatsTransport(config.nats, host_id(config.host.name), _listens(config))
+        return NatsTransport(config.nats, host_id(config.host.name), heard(config.fabric, config.host))
     if config.transport == "multicast":
         return MulticastTransport(config.bind, config.group, receive_buffer_bytes=config.receive_buffer_bytes)
     return UdpTransport(config.bind, receive_buffer_bytes=config.receive_buffer_bytes)
@@ -259,44 +256,11 @@ def _replica_config(config: AgentConfig, address: str) -> ReplicaConfig:
         keys=config.keys,
         peers={},
         leaves=by_leaf,
-        home=_home(config) if by_leaf else (ALL,),
-        listens=_listens(config) if by_leaf else frozenset((ALL,)),
+        home=home(config.host) if by_leaf else (ALL,),
+        listens=heard(config.fabric, config.host) if by_leaf else frozenset((ALL,)),
         lease_ns=config.lease_ns,
         heartbeat_ns=config.heartbeat_ns,
         batch_ns=config.batch_ns,
-    )
-
-
-def _own_leaves(config: AgentConfig) -> set[int]:
-    return {nic.attachment for nic in config.host.nics}
-
-
-def _beside(fabric: Fabric, leaves: set[int]) -> list[int]:
-    """The attachments that share links with some: those at the same switches. A NIC of two ports of which one
-    is dead hangs on an attachment of its own."""
-    switches = {name for leaf in leaves for name in fabric.attachments[leaf].switches}
-    return [leaf.index for leaf in fabric.attachments if not switches.isdisjoint(leaf.switches)]
-
-
-def _home(config: AgentConfig) -> tuple[str, ...]:
-    """The subjects of the links from our own leaves up."""
-    return tuple(map(up, sorted(_own_leaves(config))))
-
-
-def _listens(config: AgentConfig) -> frozenset[str]:
-    """What is heard from the start: who else sends from our leaves, and to all leaves if those are few."""
-    leaves = len(config.fabric.attachments)
-    downs = map(down, range(leaves if leaves <= LEAVES_HEARD else 0))
-    return frozenset((*map(up, _beside(config.fabric, _own_leaves(config))), *downs))
-
-
-def _neighbours(config: AgentConfig, peers: Collection[str]) -> int:
-    """How many peers send from our leaves: these we must hear to know the load of our uplinks."""
-    near = set(_beside(config.fabric, _own_leaves(config)))
-    return sum(
-        not near.isdisjoint(nic.attachment for nic in host.nics)
-        for host in config.fabric.hosts
-        if host.name in peers
     )
 
 
