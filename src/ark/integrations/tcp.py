@@ -28,7 +28,13 @@ IP_BIND_ADDRESS_NO_PORT: Final = 24
 IP_LOCAL_PORT_RANGE: Final = 51
 """Socket option of Linux 6.3 and later: the ports from which the kernel takes one. Source: the same file."""
 
+PORT_MAX: Final = 65_535
+
 _TAKEN: Final = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL})
+
+
+_Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+"""What ``connect`` takes, as ``getaddrinfo`` gives it."""
 
 
 class _Attempt(NamedTuple):
@@ -60,10 +66,30 @@ def connect(
 
     Raises
     ------
+    LocalProtocolError
+        If a port is none.
     OSError
-        If the target can't be reached, or ``source`` is no address of this host.
+        If the target can't be reached by any of its addresses, or ``source`` is no address of this host.
     """
-    family, *_, where = socket.getaddrinfo(*target, _family(source), socket.SOCK_STREAM)[0]
+    _check(ports)
+    failed = None
+    for family, *_, where in socket.getaddrinfo(*target, _family(source), socket.SOCK_STREAM):
+        try:
+            return _connect(family, where, source, ports, timeout_s)
+        except OSError as error:
+            failed = error
+    assert failed is not None, "a name that is found has an address"
+    raise failed
+
+
+def _connect(
+    family: socket.AddressFamily,
+    where: "_Address",
+    source: str,
+    ports: Sequence[int],
+    timeout_s: float | None,
+) -> socket.socket:
+    """``connect`` to one of the addresses of a name."""
     for attempt in _attempts(family, source, ports):
         made = attempt.socket
         made.settimeout(timeout_s)
@@ -84,9 +110,23 @@ def connect(
 
 async def connect_async(target: tuple[str, int], *, source: str = "", ports: Sequence[int]) -> socket.socket:
     """``connect`` for asyncio: a non-blocking socket, as ``asyncio.open_connection(sock=…)`` takes it."""
+    _check(ports)
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(*target, family=_family(source), type=socket.SOCK_STREAM)
-    family, *_, where = found[0]
+    failed = None
+    for family, *_, where in await loop.getaddrinfo(*target, family=_family(source), type=socket.SOCK_STREAM):
+        try:
+            return await _connect_async(family, where, source, ports)
+        except OSError as error:
+            failed = error
+    assert failed is not None, "a name that is found has an address"
+    raise failed
+
+
+async def _connect_async(
+    family: socket.AddressFamily, where: "_Address", source: str, ports: Sequence[int]
+) -> socket.socket:
+    """``connect_async`` to one of the addresses of a name."""
+    loop = asyncio.get_running_loop()
     for attempt in _attempts(family, source, ports):
         made = attempt.socket
         made.setblocking(False)
@@ -116,12 +156,13 @@ def connect_within(
     Raises
     ------
     LocalProtocolError
-        If ``ports`` is empty or has gaps.
+        If ``ports`` is empty, has gaps, or holds what is no port.
     OSError
         As of ``connect``.
     """
-    if not ports or ports.step != 1 or ports[0] < 1:
-        raise LocalProtocolError(f"ports {ports}: give a range of ports from 1 up, without gaps")
+    if not ports or ports.step != 1:
+        raise LocalProtocolError(f"ports {ports}: give a range of ports without gaps")
+    _check(ports)
     family, *_, where = socket.getaddrinfo(*target, _family(source), socket.SOCK_STREAM)[0]
     made = _bound(family, source, 0)
     try:
@@ -145,13 +186,19 @@ def source_port(connection: socket.socket) -> int:
     return int(connection.getsockname()[1])
 
 
+def _check(ports: Sequence[int]) -> None:
+    wrong = [port for port in ports if not 1 <= port <= PORT_MAX]
+    if wrong:
+        raise LocalProtocolError(f"source port {wrong[0]}: allowed are 1 to {PORT_MAX}")
+
+
 def _attempts(family: socket.AddressFamily, source: str, ports: Sequence[int]) -> Iterator[_Attempt]:
     """Sockets bound to one port after the other, as far as these are free, and one that is bound to none."""
     for port in ports:
         try:
             yield _Attempt(_bound(family, source, port), last=False)
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
+            if error.errno not in {errno.EADDRINUSE, errno.EACCES}:  # the latter: a port of root's
                 raise
     yield _Attempt(_bound(family, source, 0), last=True)
 

@@ -1,10 +1,12 @@
 """TCP from chosen ports: real sockets on loopback, real conflicts."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -135,6 +137,49 @@ def test_without_a_free_port_any_is_taken(
     assert made.getsockname()[0] == address
 
 
+def test_all_addresses_of_a_name_are_tried(
+    stack: ExitStack, how: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name has an address of each family, and its server listens on one: who asks for a name can't know."""
+    target = listening(stack, "127.0.0.1")
+    ports = free_ports("127.0.0.1", 1)
+    resolve = socket.getaddrinfo
+
+    def both(host: str, *more: Any, **named: Any) -> list[Any]:
+        addresses = ("::1", "127.0.0.1") if host == "peer" else (host,)
+        return [one for address in addresses for one in resolve(address, *more, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    made = stack.enter_context(how(("peer", target[1]), source="", ports=ports))
+    assert made.getpeername() == target
+    assert source_port(made) == ports[0]
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536])
+def test_what_is_no_port_is_refused(how: Callable[..., socket.socket], port: int) -> None:
+    with pytest.raises(LocalProtocolError, match=f"source port {port}: allowed are 1 to 65535"):
+        how(("127.0.0.1", 1), source="", ports=[60_000, port])
+    with pytest.raises(LocalProtocolError):
+        connect_within(("127.0.0.1", 1), ports=range(port, port + 1))
+
+
+def test_a_port_that_only_root_may_take_is_passed_over(
+    stack: ExitStack, how: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = listening(stack, "127.0.0.1")
+    ports = free_ports("127.0.0.1", 1)
+
+    class Unprivileged(socket.socket):
+        def bind(self, address: Any) -> None:
+            if 0 < address[1] < 1024:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            super().bind(address)
+
+    monkeypatch.setattr(socket, "socket", Unprivileged)
+    made = stack.enter_context(how(target, source="127.0.0.1", ports=[80, *ports]))
+    assert source_port(made) == ports[0]
+
+
 def test_errors_of_the_way_are_told(how: Callable[..., socket.socket]) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -160,7 +205,7 @@ def test_a_full_range_falls_back(stack: ExitStack) -> None:
     assert source_port(made) not in ports
 
 
-@pytest.mark.parametrize("ports", [range(0), range(5000, 5010, 2), range(10)])
+@pytest.mark.parametrize("ports", [range(0), range(5000, 5010, 2)])
 def test_a_range_with_gaps_is_refused(ports: range) -> None:
     with pytest.raises(LocalProtocolError, match="without gaps"):
         connect_within(("127.0.0.1", 9), ports=ports)
