@@ -2,7 +2,6 @@
 
 import grp
 import socket
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,7 +17,7 @@ from ark.agent.learned_paths import load_paths
 from ark.agent.nats_transport import NatsSettings
 from ark.agent.ports import Way
 from ark.agent.schema import AgentFile, PolicyTable
-from ark.agent.text_file import read_text
+from ark.agent.text_file import exposed, read_text
 from ark.control.lease import HEARTBEAT_NS
 from ark.control.policy import Policy
 from ark.control.wire import Keys
@@ -342,8 +341,7 @@ class _Reader:
         except ConfigError as error:
             self.take(error)
             return None
-        if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
-            self.faults.append(Fault(str(path), "can be read by every user of this machine; run: chmod o-rw"))
+        self.faults += exposed(path)
         return text.strip()
 
     def _metrics(self, text: str | None) -> SocketAddress | None:

@@ -10,10 +10,9 @@ The first key signs. The second, if there is one, is accepted too: a rotation ad
 on all hosts, then makes it the first on all hosts, then removes the old one.
 """
 
-import stat
 from pathlib import Path
 
-from ark.agent.text_file import read_text
+from ark.agent.text_file import exposed, read_text
 from ark.control.wire import Key, Keys
 from ark.errors import ConfigError, Fault, LocalProtocolError
 
@@ -27,9 +26,7 @@ def load_keys(path: Path) -> Keys:
         With all that is wrong with it; also if everybody on this machine may read it.
     """
     text = read_text(path, "a key file")
-    faults: list[Fault] = []
-    if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        faults.append(Fault(str(path), "can be read by every user of this machine; run: chmod o-rw"))
+    faults = exposed(path)
     keys: list[Key] = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()

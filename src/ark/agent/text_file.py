@@ -1,5 +1,6 @@
 """Small text files of the operator's, read with a bound."""
 
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,13 @@ def read_text(path: Path, what: str) -> str:
     if len(raw) > BYTES_MAX:
         raise ConfigError(Fault(str(path), f"is larger than {BYTES_MAX:,} bytes; {what} is smaller"))
     return text
+
+
+def exposed(path: Path) -> list[Fault]:
+    """The fault of a file with a secret that every user of this machine may read or write; none if not."""
+    if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
+        return [Fault(str(path), "can be read by every user of this machine; run: chmod o-rw")]
+    return []
 
 
 def refuse_irregular(path: Path, what: str) -> None:
