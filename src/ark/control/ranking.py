@@ -26,11 +26,8 @@ Load = tuple[tuple[float, ...], tuple[int, ...]]
 
 
 def can_rank(loads: LinkLoads, ways: PathSet) -> bool:
-    """Whether a ranking is right and worth while for these paths."""
-    return (
-        len(ways.usable) >= PATHS_MIN
-        and len({loads.rates[link] for path in ways.usable_links for link in path}) == 1
-    )
+    """Whether a ranking is right for these paths: all their links have one rate."""
+    return len({loads.rates[link] for path in ways.usable_links for link in path}) == 1
 
 
 class Ranking:
@@ -40,7 +37,7 @@ class Ranking:
     positions.
     """
 
-    __slots__ = ("_classes", "_heap", "_load_of", "_loads", "_over", "_ways", "changed")
+    __slots__ = ("_changed", "_classes", "_heap", "_load_of", "_loads", "_over", "_ways")
 
     def __init__(self, loads: LinkLoads, ways: PathSet) -> None:
         self._loads = loads
@@ -56,12 +53,12 @@ class Ranking:
             self._classes[load] = self._classes.get(load, 0) | 1 << position
         self._heap = list(self._classes)
         heapify(self._heap)
-        self.changed: set[int] = set()
-        loads.watch(self._over, self.changed)
+        self._changed: set[int] = set()
+        loads.watch(self._over, self._changed)
 
     def best(self, rotation: int, without: list[int]) -> int:
         """The position that ``choice.least_loaded`` would choose among all but some, which are ascending."""
-        if self.changed:
+        if self._changed:
             self._catch_up()
         start = rotation % (len(self._load_of) - len(without))
         for position in without:
@@ -92,9 +89,9 @@ class Ranking:
 
     def _catch_up(self) -> None:
         over = self._over
-        for position in {position for link in self.changed for position in over[link]}:
+        for position in {position for link in self._changed for position in over[link]}:
             self._move(position, self._measure(position))
-        self.changed.clear()
+        self._changed.clear()
         if len(self._heap) > 2 * len(self._classes) + _SLACK:
             self._heap = list(self._classes)
             heapify(self._heap)
