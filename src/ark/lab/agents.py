@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
+from ark.agent.addresses import PORT
 from ark.client import Client
 from ark.errors import AgentUnavailable, LabError
 from ark.fabric import Fabric
@@ -19,7 +20,6 @@ from ark.fabric.write import to_toml
 from ark.lab.clos import Clos
 from ark.lab.management import Management
 
-PORT: Final = 7471
 START_S: Final = 90.0
 """How long all agents together may take to start and to hear of each other, on a busy machine."""
 
