@@ -179,7 +179,7 @@ class ModelFile(Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache(maxsize=1)
 def kv_models() -> tuple[KvModel, ...]:
     """All models of the table that comes with ARK."""
-    text = (files("ark") / "workload" / "data" / "kv_models.json").read_text(encoding="utf-8")
+    text = (files("ark") / "kv_models.json").read_text(encoding="utf-8")
     return msgspec.json.decode(text, type=ModelFile).model
 
 
