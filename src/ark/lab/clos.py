@@ -129,17 +129,6 @@ class Clos:
     def _seed(self, node: str) -> int:
         return self.read_sysctl(node, "ipv4/fib_multipath_hash_seed")
 
-    def sent_bytes(self, link: int) -> int:
-        """Bytes that left over a link since it was made, headers included."""
-        with self.inside(self.fabric.links[link].source):
-            path = Path("/proc/net/dev")  # sysfs shows the namespace that mounted it, this file the thread's
-            lines = path.read_text("ascii").splitlines()
-        for line in lines:
-            name, _, counts = line.partition(":")
-            if name.strip() == self._interfaces[link]:
-                return int(counts.split()[8])
-        raise LabError(f"{self.fabric.links[link].source}: interface {self._interfaces[link]} is gone")
-
     def build(self) -> None:
         """Make the namespaces, cables, addresses and routes."""
         from pyroute2 import IPRoute, netns  # noqa: PLC0415 - takes most of a second to import

@@ -18,6 +18,7 @@ import pytest
 
 from ark.client import Client
 from ark.fabric import leaf_spine
+from ark.lab.counters import Counters
 from ark.lab.lab import Lab, lab
 from ark.lab.scaled import scaled
 
@@ -116,7 +117,7 @@ class Pair:
         self.folder = folder
         self.stack = stack
         fabric = built.made.fabric
-        self.uplinks = [
+        uplinks = [
             next(
                 link.index
                 for link in fabric.links
@@ -124,6 +125,8 @@ class Pair:
             )
             for number in range(SPINES)
         ]
+        self.counters = Counters(built.made, uplinks)
+        stack.callback(self.counters.close)
         self.receiver = self.program("h1", "receive")
         self.where = self.receiver.hear()
         self.sent = 0
@@ -138,12 +141,13 @@ class Pair:
     def transfer(self, sender: Program, at_once: int = 1) -> list[int]:
         """Bytes over each spine of one transfer (or of several at once), whose data have arrived."""
         self.sent += 1
-        before = [self.built.made.sent_bytes(link) for link in self.uplinks]
+        self.counters.clear()
+        self.counters.read(0.0)
         assert sender.ask(value=self.sent % 256, at_once=at_once, **self.where) == {"ok": True}
         assert self.receiver.ask() == {"sum": self.sent % 256 * SIZE}
-        return [
-            self.built.made.sent_bytes(link) - was for link, was in zip(self.uplinks, before, strict=True)
-        ]
+        self.counters.read(1.0)
+        sent: list[int] = self.counters.series()[1][-1].tolist()
+        return sent
 
 
 @pytest.fixture
