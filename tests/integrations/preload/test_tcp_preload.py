@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integrations.preload.compiled import PROGRAMS, compile_c, environment
@@ -113,11 +115,11 @@ class Program:
             text=True,
         )
 
-    def hear(self) -> list[int]:
+    def hear(self) -> list[Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"the program ended with {self.process.wait()}"
-        found: list[int] = json.loads(line)
+        found: list[Any] = json.loads(line)
         return found
 
     def go_on(self) -> None:
@@ -332,6 +334,112 @@ def test_a_child_of_vfork_gives_up_nothing(
     heard.wait_for(lambda now: any(isinstance(one, Release) for one in now.heard))
     program.communicate("\n")
     assert program.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["x" * 39 + "é", "b\udcff", "a\nb"])
+def test_a_program_of_any_name_is_steered(
+    library: Path, heard: FakeAgent, listener: socket.socket, tmp_path: Path, name: str
+) -> None:
+    """The name that the agent is told is cut in the midst of a letter, or is no text at all."""
+    program = tmp_path / name
+    program.symlink_to("/bin/bash")
+    address, port = listener.getsockname()
+    done = subprocess.run(
+        [program, "-c", f"exec 3<>/dev/tcp/{address}/{port}"],
+        env=environment(library, heard.path),
+        check=False,
+    )
+    assert done.returncode == 0
+    assert len(heard.of(Lanes)) == 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_a_log_that_takes_nothing_delays_nobody(
+    start: Start, heard: FakeAgent, tmp_path: Path, kind: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    log = {"pipe": tmp_path / "pipe", "folder": tmp_path, "device": Path("/dev/full")}[kind]
+    assert start("say(port(connect()) > 0)", ARK_RUN_LOG=str(log)).hear() == [True]
+
+
+def test_a_socket_that_is_closed_while_it_connects_holds_nothing(
+    start: Start, heard: FakeAgent, tmp_path: Path
+) -> None:
+    """Another thread closes it; the call itself goes on waiting for a peer that accepts nobody."""
+    with socket.socket() as full, ExitStack() as waiting:
+        full.bind((PEER, 0))
+        full.listen(0)
+        for _ in range(3):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        text = """
+import threading
+made = socket.socket()
+threading.Thread(target=lambda: made.connect(where), daemon=True).start()
+sys.stdin.readline(); os.close(made.detach()); say(1); sys.stdin.readline(); os._exit(0)
+"""
+        program = start(text, to=full, ARK_RUN_SIZE="7")
+        heard.wait_for(lambda now: any(isinstance(one, Acquire) for one in now.heard))
+        program.go_on()
+        program.hear()
+        heard.wait_for(lambda now: any(isinstance(one, Release) for one in now.heard))
+        program.go_on()
+
+
+NAMESPACE = """
+import ctypes
+if ctypes.CDLL(None).unshare(0x40000000) != 0:  # a network namespace of its own
+    say("none"); sys.exit()
+def run(*command):
+    subprocess.run(command, check=True, env={"PATH": os.environ["PATH"]})
+run("ip", "link", "set", "lo", "up")
+"""
+
+
+def needs_namespaces() -> None:
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("needs root and ip for a network namespace")
+
+
+def test_a_port_that_is_reserved_for_a_service_is_left_to_it(
+    start: Start, heard: FakeAgent, ports: dict[int, list[int]]
+) -> None:
+    """As net.ipv4.ip_local_reserved_ports says: the service could not start any more."""
+    needs_namespaces()
+    kept = sorted(number for numbers in ports.values() for number in numbers[:2])
+    text = f"""{NAMESPACE}
+open("/proc/sys/net/ipv4/ip_local_reserved_ports", "w").write("80,{",".join(map(str, kept))},90-91")
+server = socket.create_server(where)
+say(*(port(connect()) for _ in range(3)))
+"""
+    used = start(text).hear()
+    if used == ["none"]:
+        pytest.skip("no network namespace can be made here")
+    assert set(used) == {numbers[2] for numbers in ports.values()}
+
+
+def test_a_socket_keeps_to_its_device(start: Start, heard: FakeAgent) -> None:
+    """By it, not by the routes of others, is the source address chosen."""
+    needs_namespaces()
+    text = f"""{NAMESPACE}
+for number in (1, 2):
+    run("ip", "link", "add", f"d{{number}}", "type", "veth", "peer", "name", f"p{{number}}")
+    run("ip", "link", "set", f"p{{number}}", "up")
+    run("ip", "address", "add", f"10.{{number}}.0.1/24", "dev", f"d{{number}}")
+    run("ip", "link", "set", f"d{{number}}", "up")
+    run("ip", "route", "add", "default", "dev", f"d{{number}}", "metric", str(number))
+made = socket.socket()
+made.setblocking(False)
+made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"d2")
+made.connect_ex(("10.9.0.1", 80))
+say(made.getsockname()[0])
+"""
+    found = start(text).hear()
+    if found == ["none"]:
+        pytest.skip("no network namespace can be made here")
+    assert found == ["10.2.0.1"]
+    assert {request.nic for request in heard.of(Lanes)} == {"10.2.0.1"}  # type: ignore[union-attr]
 
 
 def silent(agent: FakeAgent, request: Request) -> bytes | None:

@@ -148,12 +148,21 @@ static bool open_socket(void)
     return ark_real_connect(fd, (const struct sockaddr *)&where, sizeof where) == 0;
 }
 
+/* What this program is called: ASCII, for the agent takes no broken UTF-8. */
+static void own_name(char *into, size_t size)
+{
+    snprintf(into, size, "%.40s:%d", program_invocation_short_name, (int)getpid());
+    for (; *into != '\0'; into++)
+        if (*into < ' ' || *into > '~')
+            *into = '?';
+}
+
 static bool be_welcomed(int64_t deadline_ns)
 {
     static struct ark_reply reply;
     char name[64];
     uint8_t hello[128];
-    snprintf(name, sizeof name, "%.40s:%d", program_invocation_short_name, (int)getpid());
+    own_name(name, sizeof name);
     if (!send_all(hello, ark_hello(hello, sizeof hello, name)))
         return false;
     if (read_until(0, deadline_ns, &reply) != DONE)

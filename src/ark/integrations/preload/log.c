@@ -24,7 +24,8 @@ void ark_log(const char *what, const struct ark_way *way, const struct ark_choic
     if (used > (int)sizeof line - 2)
         used = (int)sizeof line - 2;
     line[used++] = '\n';
-    int fd = open(ark_settings.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(ark_settings.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                  0600); /* a pipe that nobody reads is not waited for */
     if (fd >= 0) {
         ssize_t written = write(fd, line, (size_t)used);
         (void)written; /* a full disk is no reason to disturb the program */

@@ -5,6 +5,7 @@
  * or before Linux 6.3, is bound to; strictly, so that no later connect() can fail for that. */
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -54,13 +55,26 @@ static bool name_of(int fd, union ark_address *name)
         && (name->any.sa_family == AF_INET || name->any.sa_family == AF_INET6);
 }
 
+/* Let a socket be routed as another one: by its device and its mark. */
+static bool route_like(int fd, int probe)
+{
+    char device[IF_NAMESIZE] = "";
+    uint32_t mark = 0;
+    socklen_t named = sizeof device, marked = sizeof mark;
+    return getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, &named) == 0
+        && getsockopt(fd, SOL_SOCKET, SO_MARK, &mark, &marked) == 0
+        && (named == 0 || setsockopt(probe, SOL_SOCKET, SO_BINDTODEVICE, device, named) == 0)
+        && (mark == 0 || setsockopt(probe, SOL_SOCKET, SO_MARK, &mark, sizeof mark) == 0);
+}
+
 /* The address from which the kernel would send to a target; connecting a UDP socket sends nothing. */
-static bool source_for(const union ark_address *target, union ark_address *source)
+static bool source_for(int fd, const union ark_address *target, union ark_address *source)
 {
     int probe = socket(target->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return false;
-    bool found = ark_real_connect(probe, &target->any, ark_address_length(target)) == 0 && name_of(probe, source);
+    bool found = route_like(fd, probe)
+        && ark_real_connect(probe, &target->any, ark_address_length(target)) == 0 && name_of(probe, source);
     ark_real_close(probe);
     return found;
 }
@@ -72,7 +86,7 @@ static bool is_steerable(int fd, const union ark_address *target, union ark_addr
         return false;
     if (source->any.sa_family != target->any.sa_family || ark_address_port(source) != 0)
         return false; /* the program chose the port, or the connection is under way */
-    if (ark_address_is_any(source) && !source_for(target, source))
+    if (ark_address_is_any(source) && !source_for(fd, target, source))
         return false;
     ark_address_text(target, way->target, sizeof way->target);
     ark_address_text(source, way->nic, sizeof way->nic);
@@ -81,18 +95,37 @@ static bool is_steerable(int fd, const union ark_address *target, union ark_addr
     return *way->target != '\0' && strcmp(way->target, way->nic) != 0; /* to itself: no fabric */
 }
 
-/* The kernel's own range, as of this process's network namespace now. */
+/* What the kernel says of ports, as of this process's network namespace now; empty if it says nothing. */
+static void read_kernel(const char *path, char *text, size_t size)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? 0 : read(file, text, size - 1);
+    if (file >= 0)
+        ark_real_close(file);
+    text[got < 0 ? 0 : got] = '\0';
+}
+
 static bool is_in_kernel_range(uint16_t port)
 {
     unsigned low = 0, high = 0;
     char text[32];
-    int file = open("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    ssize_t got = read(file, text, sizeof text - 1);
-    ark_real_close(file);
-    text[got < 0 ? 0 : got] = '\0';
+    read_kernel("/proc/sys/net/ipv4/ip_local_port_range", text, sizeof text);
     return sscanf(text, "%u %u", &low, &high) == 2 && port >= low && port <= high;
+}
+
+/* Whether the administrator keeps a port for a service: a list like 8080,9000-9100. */
+static bool is_reserved(uint16_t port)
+{
+    char text[4096];
+    read_kernel("/proc/sys/net/ipv4/ip_local_reserved_ports", text, sizeof text);
+    for (const char *next = text; *next != '\0'; next += *next == ',') {
+        unsigned low = 0, high = 0;
+        int parts = sscanf(next, "%u-%u", &low, &high);
+        if (parts > 0 && port >= low && port <= (parts == 2 ? high : low))
+            return true;
+        next += strcspn(next, ",");
+    }
+    return false;
 }
 
 static bool bind_strictly(int fd, union ark_address *source, uint16_t port)
@@ -109,12 +142,14 @@ static bool bind_strictly(int fd, union ark_address *source, uint16_t port)
     return bound;
 }
 
-/* Connect from one port; false if that is in use, and the socket as it was. */
+/* Connect from one port; false if that is in use or reserved, and the socket as it was. */
 static bool connect_from(int fd, const union ark_address *target, union ark_address *source, uint16_t port,
                          int *result)
 {
     uint32_t range = (uint32_t)port << 16 | port, before = 0;
     socklen_t length = sizeof before;
+    if (is_reserved(port))
+        return false;
     if (is_in_kernel_range(port) && getsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &before, &length) == 0
         && setsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &range, sizeof range) == 0) {
         *result = ark_real_connect(fd, &target->any, ark_address_length(target));
@@ -130,24 +165,38 @@ static bool connect_from(int fd, const union ark_address *target, union ark_addr
     return true;
 }
 
+/* Keep the claim of a connection for close(), or leave it where that can't know of it. */
+static void keep(int fd, ark_claim claim)
+{
+    ark_leave(is_kept(fd) ? atomic_exchange(&claims[fd], claim) : claim); /* of a connection closed unseen */
+}
+
+/* Leave a claim that is kept; nothing happens if close() has done that meanwhile. */
+static void give_up(int fd, ark_claim claim)
+{
+    int error = errno;
+    if (is_kept(fd) && atomic_compare_exchange_strong(&claims[fd], &(ark_claim){claim}, 0))
+        ark_leave(claim);
+    errno = error;
+}
+
+/* The claim is kept before the call: it may block, its thread be cancelled, and another close the socket. */
 static int steer(int fd, const union ark_address *target, union ark_address *source, const struct ark_way *way,
                  struct ark_choice *choice)
 {
     int result;
+    keep(fd, choice->claim);
     for (unsigned i = 0; i < choice->count || ark_choose_port(choice); i++) {
         uint16_t port = choice->lanes[i].source_port;
         if (!connect_from(fd, target, source, port, &result))
             continue;
         ark_log("tcp", way, choice, port);
-        bool is_open = result == 0 || errno == EINPROGRESS || errno == EINTR;
-        if (is_open && is_kept(fd))
-            ark_leave(atomic_exchange(&claims[fd], choice->claim)); /* of a connection closed unseen */
-        else
-            ark_leave(choice->claim);
+        if (result != 0 && errno != EINPROGRESS && errno != EINTR)
+            give_up(fd, choice->claim);
         return result;
     }
     ark_log("tcp", way, choice, 0);
-    ark_leave(choice->claim);
+    give_up(fd, choice->claim);
     return ark_real_connect(fd, &target->any, ark_address_length(target));
 }
 
