@@ -31,6 +31,9 @@ NOT_BUILT: Final = (
     "python -m ark.integrations.preload"
 )
 
+SEPARATORS: Final = frozenset(": \t\n")
+"""What separates the names in LD_PRELOAD. Source: ld.so(8)."""
+
 STEERED: Final = (
     ("connect()", "TCP: the source port"),
     ("ibv_modify_qp()", "RoCE: the flow label, when a queue pair becomes ready to receive"),
@@ -70,11 +73,12 @@ def run(
         return
     if not command:
         raise ConfigError(Fault("command", "is missing; write: ark run -- COMMAND ..."))
-    if LIBRARY.exists():
+    missing = _missing()
+    if not missing:
         before = os.environ.get("LD_PRELOAD", "")
         settings["LD_PRELOAD"] = f"{LIBRARY}:{before}" if before else str(LIBRARY)
     else:
-        note(NOT_BUILT)
+        note(missing)
     try:
         os.execvpe(command[0], command, os.environ | settings)  # noqa: S606 - what the command is for
     except OSError as error:
@@ -128,7 +132,7 @@ def _explain(settings: dict[str, str], *, as_json: bool) -> None:
         agent = "does not answer; programs run as they do without ARK"
     finally:
         client.close()
-    state = _switched_off(socket) or ("on" if LIBRARY.exists() else NOT_BUILT)
+    state = _switched_off(socket) or _missing() or "on"
     if as_json:
         print_json(
             {
@@ -153,6 +157,18 @@ def _explain(settings: dict[str, str], *, as_json: bool) -> None:
     print("\nThe program's environment:")
     for name, value in (settings | {"LD_PRELOAD": str(LIBRARY)}).items():
         print(f"  {name}={value}")
+
+
+def _missing() -> str:
+    """Why there is no library that a program could load; empty if there is one."""
+    if not LIBRARY.exists():
+        return NOT_BUILT
+    if set(str(LIBRARY)) & SEPARATORS:
+        return (
+            f'the preload library is in "{LIBRARY.parent}", which LD_PRELOAD can\'t name for its '
+            "spaces or colons, so nothing is steered; install ARK in another folder"
+        )
+    return ""
 
 
 def _switched_off(socket: str) -> str:

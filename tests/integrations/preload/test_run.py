@@ -46,6 +46,23 @@ def test_what_was_preloaded_before_stays() -> None:
     assert done.stdout == f"{LIBRARY}:libc.so.6\n"
 
 
+@pytest.mark.parametrize("folder", ["a folder", "a:b"])
+def test_a_library_that_the_loader_cannot_find_is_said_and_not_preloaded(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loader would complain in every process, and steer nothing."""
+    library = tmp_path / folder / "libark_run.so"
+    library.parent.mkdir()
+    library.touch()
+    monkeypatch.setattr(run_module, "LIBRARY", library)
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    started_with: list[dict[str, str]] = []
+    monkeypatch.setattr(os, "execvpe", lambda _file, _arguments, env: started_with.append(env))
+    assert run(["run", "--", "true"]) == 0
+    assert "LD_PRELOAD" not in started_with[0]
+    assert f'"{library.parent}", which LD_PRELOAD can\'t name' in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_signals_reach_the_program() -> None:
     program = subprocess.Popen(
