@@ -2,7 +2,8 @@
 
 Binding to a port of one's own choice meets whatever else has that port, in one of three ways:
 
-- Another program's socket holds it: ``bind`` says ``EADDRINUSE``, and the next port of the list is tried.
+- Another program's socket holds it: ``bind`` says ``EADDRINUSE``, and the next port of the list is tried. So
+  with a port of ``net.ipv4.ip_local_reserved_ports``: its service could not start any more.
 - A connection of the same two ports and addresses is open, or was closed by us within the last minute
   (``TIME_WAIT``): ``connect`` says ``EADDRNOTAVAIL``, and the next port is tried.
 - A connection of ours from that port leads to another target, or is in ``TIME_WAIT`` towards one: no
@@ -18,6 +19,7 @@ import errno
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from ark.errors import LocalProtocolError
@@ -29,6 +31,9 @@ IP_LOCAL_PORT_RANGE: Final = 51
 """Socket option of Linux 6.3 and later: the ports from which the kernel takes one. Source: the same file."""
 
 PORT_MAX: Final = 65_535
+
+RESERVED: Final = Path("/proc/sys/net/ipv4/ip_local_reserved_ports")
+"""Where this process's network namespace says which ports are not for connections."""
 
 _TAKEN: Final = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL})
 
@@ -194,13 +199,26 @@ def _check(ports: Sequence[int]) -> None:
 
 def _attempts(family: socket.AddressFamily, source: str, ports: Sequence[int]) -> Iterator[_Attempt]:
     """Sockets bound to one port after the other, as far as these are free, and one that is bound to none."""
+    reserved = _reserved_ports()
     for port in ports:
+        if any(port in range_ for range_ in reserved):
+            continue
         try:
             yield _Attempt(_bound(family, source, port), last=False)
         except OSError as error:
             if error.errno not in {errno.EADDRINUSE, errno.EACCES}:  # the latter: a port of root's
                 raise
     yield _Attempt(_bound(family, source, 0), last=True)
+
+
+def _reserved_ports() -> list[range]:
+    """What the administrator keeps for services, as 8080,9000-9100; nothing where the kernel does not say."""
+    try:
+        ranges = RESERVED.read_text().strip().split(",")
+        ends = [(first, last or first) for first, _, last in (one.partition("-") for one in ranges) if first]
+        return [range(int(first), int(last) + 1) for first, last in ends]
+    except (OSError, ValueError):
+        return []
 
 
 def _bound(family: socket.AddressFamily, source: str, port: int) -> socket.socket:

@@ -6,11 +6,13 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ark.errors import LocalProtocolError
+from ark.integrations import tcp
 from ark.integrations.tcp import connect, connect_async, connect_within, source_port
 
 PORTS = range(0xC000, 0x1_0000)
@@ -161,6 +163,23 @@ def test_what_is_no_port_is_refused(how: Callable[..., socket.socket], port: int
         how(("127.0.0.1", 1), source="", ports=[60_000, port])
     with pytest.raises(LocalProtocolError):
         connect_within(("127.0.0.1", 1), ports=range(port, port + 1))
+
+
+@pytest.mark.parametrize("text", ["80,{0},{1}-{2}\n", "", "garbage\n"])
+def test_a_port_that_is_reserved_for_a_service_is_passed_over(
+    stack: ExitStack,
+    how: Callable[..., socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    text: str,
+) -> None:
+    target = listening(stack, "127.0.0.1")
+    ports = free_ports("127.0.0.1", 4)
+    file = tmp_path / "reserved"
+    file.write_text(text.format(*ports))
+    monkeypatch.setattr(tcp, "RESERVED", file)
+    made = stack.enter_context(how(target, source="127.0.0.1", ports=ports))
+    assert source_port(made) == ports[3 if "80" in text else 0]
 
 
 def test_a_port_that_only_root_may_take_is_passed_over(
