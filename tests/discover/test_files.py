@@ -68,6 +68,18 @@ def test_a_map_is_used_like_one_from_a_model() -> None:
     assert found.smallest_set() == (50_000, 50_100)
 
 
+def test_a_file_without_states_is_valid_and_a_map_in_doubt_gives_no_ports() -> None:
+    whole = json.loads(write_learned([ONE], "fabric"))
+    assert whole["maps"][0].pop("state") == "valid"
+    assert read_learned(json.dumps(whole), "old.json").maps == (ONE,)
+    whole["maps"][0]["state"] = "stale"
+    (stale,) = read_learned(json.dumps(whole), "paths.json").maps
+    found = stale.path_map()
+    assert found.influence is Influence.IN_DOUBT
+    assert (found.paths, found.counts, found.kept) == ((0, 2), (0, 0), ((), ()))
+    assert "in doubt" in found.reason
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -89,6 +101,7 @@ def test_wrong_files_are_named(change: dict[str, object], message: str) -> None:
         ("proto", float("nan"), "file: maps[0].proto: nan is no whole number"),
         ("source_address", "h0", "file: maps[0].source_address: is no IPv4 or IPv6 address"),
         ("influence", "often", "is not allowed; allowed are"),
+        ("state", "fine", "file: maps[0].state: "),
         (
             "paths",
             [{"path": 0, "hops": [], "ports": [1, 2]}, {"path": 1, "hops": [], "ports": [2]}],

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.discover.simulated import SimulatedNetwork, run
 
 from ark.cli.discover_watch import watches_of
+from ark.discover.check import Check
 from ark.discover.learned import learned_map
-from ark.discover.numbering import FabricNumbering
+from ark.discover.numbering import FabricNumbering, Hops
 from ark.discover.probe import Flow
 from ark.discover.prober import Prober
 from ark.discover.search import Search, Task
-from ark.discover.watch import State, Watch
-from ark.fabric import Fabric, HashSpec, leaf_spine, path_map
+from ark.discover.watch import State, Watch, step_all
+from ark.errors import ConfigError
+from ark.fabric import Fabric, HashSpec, Influence, leaf_spine, path_map
 from ark.units import NS_PER_S
 
 SECOND = NS_PER_S
@@ -49,6 +52,9 @@ class Rig:
 
     def state(self) -> State:
         return self.watch.state
+
+    def with_ports(self) -> list[int]:
+        return [path.path for path in self.watch.learned.paths if path.ports]
 
     def exact(self) -> None:
         """Every port that the watch gives leads to its path now."""
@@ -90,9 +96,7 @@ def test_a_change_is_noticed_and_learned_with_a_new_epoch(rig: Rig, changed: Fab
     assert rig.state() is State.VALID
     assert rig.watch.epoch == 2
     assert rig.watch.learned.epoch == 2
-    assert [path.path for path in rig.watch.learned.paths] == [
-        path.index for path in changed.paths(*changed.nics)
-    ]
+    assert rig.with_ports() == [path.index for path in changed.paths(*changed.nics)]
     rig.exact()
 
 
@@ -102,7 +106,7 @@ def test_a_resilient_group_that_loses_a_member_moves_that_path_alone() -> None:
     rig.net.fabric = leaf_spine(2, 4, 1, hash=spec, down=("spine2",))
     news = rig.run(40)
     assert any("path 2 is gone" in line for line in news)
-    assert [path.path for path in rig.watch.learned.paths] == [0, 1, 3]
+    assert rig.with_ports() == [0, 1, 3]
     rig.exact()
 
 
@@ -116,7 +120,7 @@ def test_a_wider_group_is_noticed() -> None:
     ]
     rig.net.fabric = whole
     rig.run(40)
-    assert [path.path for path in rig.watch.learned.paths] == [0, 1, 2, 3]
+    assert rig.with_ports() == [0, 1, 2, 3]
     assert rig.watch.epoch == 2
     rig.exact()
 
@@ -155,10 +159,124 @@ def test_a_path_that_falls_silent_is_learned_away(rig: Rig) -> None:
     rig.net.silent = frozenset({"spine3"})
     news = rig.run(300)
     assert any("path 3 does not answer any more" in line for line in news)
-    assert [path.path for path in rig.watch.learned.paths] == [0, 1, 2]
+    assert rig.with_ports() == [0, 1, 2]
 
 
 def test_a_watch_is_a_plain_value_for_its_user(rig: Rig) -> None:
     watch: Watch = rig.watch
     assert watch.ports(99) == ()
     assert len(watch.ports(1)) >= 6
+
+
+def test_a_map_says_what_its_watch_knows(rig: Rig) -> None:
+    """As it stands in the file: in doubt it gives no ports, and a lost path has none afterwards."""
+    assert rig.watch.current == rig.watch.learned
+    rig.watch.counted(0, expected_bytes=1000, counted_bytes=0, now=rig.now)
+    doubted = rig.watch.current
+    assert doubted.state == "suspect"
+    assert doubted.path_map().influence is Influence.IN_DOUBT
+    assert [doubted.path_map().ports(path) for path in range(4)] == [()] * 4
+    rig.net.fabric = leaf_spine(2, 4, 1, hash=HashSpec(seed=7), down=("spine2",))
+    news = rig.run(40)
+    assert news[-1] == "learned anew as epoch 2: ports of 3 paths; none leads to path 2"
+    current = rig.watch.current
+    assert (current.state, current.epoch) == ("valid", 2)
+    assert current.path_map().paths == (0, 1, 2, 3)
+    assert current.path_map().missing == (2,)
+
+
+def test_the_last_path_that_is_left_is_watched_for_the_return_of_others() -> None:
+    whole = leaf_spine(2, 2, 1, hash=HashSpec(seed=7))
+    rig = Rig(whole)
+    rig.net.fabric = leaf_spine(2, 2, 1, hash=HashSpec(seed=7), down=("spine0",))
+    rig.run(40)
+    assert (rig.watch.epoch, rig.with_ports()) == (2, [1])
+    assert rig.watch.current.influence == "one-path"
+    assert rig.run(30) == []
+    (rig.watch,) = watches_of(
+        [rig.watch.current], {}, FabricNumbering(whole), now=rig.now, interval_ns=SECOND
+    )
+    rig.net.fabric = whole
+    rig.run(40)
+    assert (rig.watch.epoch, rig.with_ports()) == (3, [0, 1])
+    rig.exact()
+
+
+@pytest.mark.parametrize(("state", "epoch"), [("suspect", 1), ("stale", 2)])
+def test_a_map_left_in_doubt_is_looked_at_first(rig: Rig, state: str, epoch: int) -> None:
+    left = msgspec.structs.replace(rig.watch.learned, state=state)
+    numbering = FabricNumbering(rig.net.fabric)
+    (rig.watch,) = watches_of([left], {}, numbering, now=rig.now, interval_ns=3600 * SECOND)
+    assert rig.watch.ports(0) == ()
+    rig.watch.check()
+    rig.run(20)
+    assert (rig.state(), rig.watch.epoch) == (State.VALID, epoch)
+    rig.exact()
+
+
+def test_a_fabric_that_begins_to_spray_is_said_and_searched_again(rig: Rig) -> None:
+    rig.net.sprays = True
+    news = rig.run(60)
+    assert any("packets are sprayed" in line for line in news)
+    assert rig.state() is State.STALE
+    rig.net.sprays = False
+    rig.run(60)
+    assert rig.state() is State.VALID
+    rig.exact()
+
+
+def test_what_makes_no_sense_while_routes_change_is_learned_again(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    numbers = FabricNumbering.numbers
+
+    def once_wrong(*arguments: object) -> dict[Hops, int]:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConfigError("h0 to h1: leaf0 > leaf1 is no path of the fabric")
+        return numbers(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FabricNumbering, "numbers", once_wrong)
+    rig.net.fabric = leaf_spine(2, 4, 1, hash=HashSpec(seed=8))
+    news = rig.run(60)
+    assert any(line.startswith("learned nothing: h0 to h1") for line in news)
+    assert rig.state() is State.VALID
+    rig.exact()
+
+
+def test_one_port_does_not_clear_what_a_counter_says(rig: Rig) -> None:
+    """A check of one port is under way when the counter speaks; all paths are asked all the same."""
+    rig.watch.next_ns = rig.now
+    check = rig.watch.step(rig.now)
+    assert check is not None
+    rig.watch.counted(2, expected_bytes=1000, counted_bytes=0, now=rig.now)
+    rig.prober.add(check)
+    sent = rig.prober.counters.sent
+    rig.run(5)
+    assert rig.state() is State.VALID
+    assert rig.prober.counters.sent >= sent + 1 + 2 * 4
+
+
+def test_a_map_that_is_not_true_has_those_of_the_same_nic_checked_at_once(rig: Rig) -> None:
+    numbering = FabricNumbering(rig.net.fabric)
+    learned = rig.watch.learned
+    stranger = msgspec.structs.replace(learned, source="h7")
+    watches = watches_of(
+        [learned, msgspec.structs.replace(learned, target="h2"), stranger],
+        {},
+        numbering,
+        now=rig.now,
+        interval_ns=3600 * SECOND,
+    )
+    step_all(watches, rig.now)
+    watches[0].state = State.SUSPECT
+    watches[0].next_ns = rig.now
+    (check,) = step_all(watches, rig.now)
+    while (probe := check.next_probe()) is not None:
+        check.answered(probe, "elsewhere", expired=True)
+    (search, hurried) = step_all(watches, rig.now + 1)
+    assert (watches[0].state, watches[1].state, watches[2].state) == ("stale", "valid", "valid")
+    assert isinstance(search, Search)
+    assert isinstance(hurried, Check)
+    assert watches[2].next_ns > rig.now + SECOND

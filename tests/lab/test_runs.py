@@ -68,7 +68,7 @@ def _watch(source: str, target: str) -> Watch:
         LearnedPath(path, ("leaf0", f"spine{path}", "leaf1"), exact.ports(path)) for path in exact.paths
     )
     learned = LearnedMap(
-        source, target, a.address, b.address, 6, 4791, "port", "", paths=paths, method="model"
+        source, target, a.address, b.address, 6, 4791, "port", "", paths=paths, method="model", varying=(2,)
     )
     (found,) = watches_of([learned], {}, FabricNumbering(FABRIC.lab), now=0, interval_ns=10**9)
     return found

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from ark.cli.flow_batch import protocol
 from ark.cli.output import note, print_json, print_table
-from ark.discover.learned import LearnedMap, write_learned
+from ark.discover.learned import LearnedMap
 from ark.discover.names import canonical, read_names
 from ark.discover.numbering import (
     FabricNumbering,
@@ -19,6 +19,7 @@ from ark.discover.numbering import (
     paths_by_switches,
     shown,
 )
+from ark.discover.paths_file import write_paths
 from ark.errors import ConfigError
 from ark.fabric import Fabric
 from ark.fabric.load import load_fabric
@@ -106,7 +107,7 @@ class Surroundings:
 def show(maps: Sequence[LearnedMap], numbering: Numbering, *, out: Path | None, json: bool) -> None:
     """Write, print and explain maps."""
     if out is not None:
-        out.write_text(write_learned(maps, numbering.kind), "utf-8")
+        write_paths(out, maps, numbering.kind)
     if json:
         print_json({"numbering": numbering.kind, "results": [_row(one) for one in maps]})
         return

@@ -15,8 +15,9 @@ from ark.cli.output import note, print_json, print_table
 from ark.cli.port_ranges import port_ranges
 from ark.discover.calculator import read_calculator
 from ark.discover.infer import Inferred
-from ark.discover.learned import LearnedMap, Method, learned_map, read_learned, write_learned
+from ark.discover.learned import LearnedMap, Method, learned_map, read_learned
 from ark.discover.offsets import fit_offsets
+from ark.discover.paths_file import write_paths
 from ark.discover.probe import Flow
 from ark.discover.route_get import questions, read_answers
 from ark.discover.search import Finding
@@ -125,7 +126,7 @@ def infer(
     else:
         _print_inferred(rows, offsets)
     if out is not None:
-        out.write_text(write_learned(_predicted(learned.maps, best), learned.numbering), "utf-8")
+        write_paths(out, _predicted(learned.maps, best), learned.numbering)
 
 
 def _maps(findings: Sequence[Finding], around: Surroundings, method: Method) -> list[LearnedMap]:

@@ -6,7 +6,7 @@ destination port and protocol. ``docs/guides/discover.md`` describes it.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 
 import msgspec
 from msgspec import Meta
@@ -24,13 +24,21 @@ FORMAT: Final = "ark-paths"
 MAPS_MAX: Final = 100_000
 """Maps of one file: all pairs of a host with that many peers."""
 
+IN_DOUBT: Final = "the learned ports are in doubt: the fabric seems to have changed, and is looked at again"
+
 Port = Annotated[int, Meta(ge=0, le=0xFFFF)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 Method = Literal["probes", "calculator", "route-get", "model", "offsets"]
+Decides = Literal["port", "one-path", "not-hashed", "sprayed"]
+Validity = Literal["valid", "suspect", "stale"]
+"""As ``ark.discover.watch.State``."""
 
 
 class LearnedPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One path: its number, the switches on it ("" where one is not known), and ports that lead to it."""
+    """One path: its number, the switches on it ("" where one is not known), and ports that lead to it.
+
+    A path that was lost since has no port.
+    """
 
     path: Annotated[int, Meta(ge=0, le=1_000_000)]
     hops: tuple[Annotated[str, Meta(max_length=NAME_MAX)], ...]
@@ -58,6 +66,8 @@ class LearnedMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         When, in whole seconds of Unix time.
     method
         How.
+    state
+        Whether it holds now, as a watch wrote it last.
     """
 
     source: Name
@@ -66,7 +76,7 @@ class LearnedMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target_address: Name
     proto: Annotated[int, Meta(ge=0, le=255)]
     dport: Port
-    influence: Literal["port", "one-path", "not-hashed", "sprayed"]
+    influence: Decides
     reason: Annotated[str, Meta(max_length=400)]
     paths: tuple[LearnedPath, ...]
     method: Method
@@ -74,13 +84,27 @@ class LearnedMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dest_qp: Annotated[int, Meta(ge=0, le=0xFF_FFFF)] = 0
     epoch: Annotated[int, Meta(ge=1, le=2**62)] = 1
     learned_s: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    state: Validity = "valid"
 
     def path_of(self, port: int) -> int | None:
         """The path that a port leads to, where that was learned."""
         return next((one.path for one in self.paths if port in one.ports), None)
 
     def path_map(self) -> PathMap:
-        """The map as path policies and agents use it: at most ``PORTS_KEPT`` ports a path."""
+        """The map as path policies and agents use it: at most ``PORTS_KEPT`` ports a path, and none while the
+        map is in doubt."""
+        if self.state != "valid":
+            return PathMap(
+                self.source,
+                self.target,
+                self.dport,
+                self.proto,
+                Influence.IN_DOUBT,
+                IN_DOUBT,
+                tuple(one.path for one in self.paths),
+                (0,) * len(self.paths),
+                ((),) * len(self.paths),
+            )
         return PathMap(
             self.source,
             self.target,
@@ -137,7 +161,7 @@ def learned_map(
         flow.dst,
         flow.proto,
         flow.dport,
-        finding.influence.value,
+        cast("Decides", finding.influence.value),  # a search is never in doubt
         finding.reason,
         tuple(paths),
         method,
@@ -145,6 +169,22 @@ def learned_map(
         flow.dest_qp,
         epoch,
         learned_s,
+    )
+
+
+def renewed(found: LearnedMap, before: LearnedMap) -> LearnedMap:
+    """A map that was learned anew, with the paths that have no port any more, and with where to look.
+
+    Where a single path is left no switch varies; those that did will again, once a lost path is back.
+    """
+    hops = {one.hops for one in found.paths}
+    numbers = {one.path for one in found.paths}
+    lost = [one for one in before.paths if one.hops not in hops and one.path not in numbers]
+    paths = [*found.paths, *(msgspec.structs.replace(one, ports=()) for one in lost)]
+    return msgspec.structs.replace(
+        found,
+        paths=tuple(sorted(paths, key=lambda one: one.path)),
+        varying=found.varying or before.varying,
     )
 
 

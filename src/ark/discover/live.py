@@ -15,7 +15,7 @@ from typing import Final, Self
 from ark.discover import icmp
 from ark.discover.probe import Probe, packet
 from ark.discover.prober import Prober
-from ark.discover.watch import Watch
+from ark.discover.watch import Watch, step_all
 from ark.errors import ConfigError, LabError
 from ark.units import NS_PER_S
 
@@ -109,16 +109,20 @@ def keep_watch(
     *,
     until: Callable[[], bool],
     on_news: Callable[[Watch, str], None],
+    on_turn: Callable[[], None] = lambda: None,
 ) -> None:
-    """Watch maps until ``until`` says so; it is asked at least twice a second, and so is every news told."""
+    """Watch maps until ``until`` says so.
+
+    It is asked at least twice a second; each time all news are told before, and then ``on_turn`` is called.
+    """
     while not until():
         now = time.monotonic_ns()
+        for asking in step_all(watches, now):
+            prober.add(asking)
         for one in watches:
-            search = one.step(now)
-            if search is not None:
-                prober.add(search)
             while one.news:
                 on_news(one, one.news.popleft())
+        on_turn()
         deadlines = [one.next_ns for one in watches if not one.is_waiting]
         answers_due = prober.next_deadline()
         if answers_due is not None:

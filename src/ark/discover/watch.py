@@ -4,7 +4,7 @@
 
     valid ──── a port moved, a path is silent, or counters disagree ───▶ suspect
       ▲  ▲                                                                 │  │
-      │  └──────────────── one port or two of every path are as learned ───┘  │
+      │  └──── two ports of every path, and what moved, are as learned ────┘  │
       │                                                                       ▼
       └──────────────────── learned anew, with the next epoch ◀──────────── stale
 
@@ -13,13 +13,17 @@ A map that is not valid gives no ports: transfers go unsteered, as without ARK, 
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from ark.discover.learned import LearnedMap
-from ark.discover.probe import Flow, Probe
+from msgspec.structs import replace
+
+from ark.discover.check import Check, Verdict
+from ark.discover.learned import LearnedMap, renewed
+from ark.discover.probe import Flow
 from ark.discover.search import Finding, Search
+from ark.errors import ConfigError
+from ark.fabric import Influence
 
 INTERVAL_NS: Final = 10_000_000_000
 """One probe a pair and 10 s: a hundred peers cost ten probes a second."""
@@ -33,75 +37,6 @@ COUNTED_SHARE_MIN: Final = 0.9
 
 NEWS_MAX: Final = 64
 """What happened last; older entries are dropped."""
-
-
-class Verdict(StrEnum):
-    """What a check says of one port."""
-
-    SAME = "same"
-    MOVED = "moved"
-    SILENT = "silent"
-
-
-class Check:
-    """Asks again which switches some ports cross, and compares; ``Prober`` runs it.
-
-    Parameters
-    ----------
-    flow
-        The pair's flow.
-    expected
-        The name of the switch at each position, for each port.
-    names
-        The switch that an address belongs to.
-    """
-
-    def __init__(
-        self, flow: Flow, expected: Mapping[int, Mapping[int, str]], names: Mapping[str, str], *, turn: int
-    ) -> None:
-        self.expected = expected
-        self._names = names
-        self._queue = deque(
-            Probe(replace(flow, sport=port), position, turn)
-            for port, positions in expected.items()
-            for position in positions
-        )
-        self._left = len(self._queue)
-        self._verdicts: dict[int, Verdict] = dict.fromkeys(expected, Verdict.SAME)
-
-    @property
-    def is_done(self) -> bool:
-        """See ``Asking``."""
-        return not self._left
-
-    @property
-    def verdicts(self) -> Mapping[int, Verdict]:
-        """What became of each port; a port that moved counts as moved also if a switch was silent."""
-        return self._verdicts
-
-    def start(self) -> None:
-        """See ``Asking``."""
-
-    def next_probe(self) -> Probe | None:
-        """See ``Asking``."""
-        return self._queue.popleft() if self._queue else None
-
-    def answered(self, probe: Probe, router: str, *, expired: bool) -> None:
-        """See ``Asking``."""
-        self._left -= 1
-        port = probe.flow.sport
-        if not expired or self._names.get(router, router) != self.expected[port][probe.hop]:
-            self._verdicts[port] = Verdict.MOVED
-
-    def gave_up(self, probe: Probe) -> None:
-        """See ``Asking``."""
-        self._left -= 1
-        if self._verdicts[probe.flow.sport] is Verdict.SAME:
-            self._verdicts[probe.flow.sport] = Verdict.SILENT
-
-    def check(self) -> None:
-        """See ``Asking``."""
-        assert 0 <= len(self._queue) <= self._left
 
 
 class State(StrEnum):
@@ -118,13 +53,14 @@ class Watch:
     Parameters
     ----------
     learned
-        The map; its influence must be the port.
+        The map, with the state in which it was left; it must say at which switches its ports differ.
     names
         The switch that an address belongs to.
     search
         Makes the search that learns the map anew.
     number
-        Makes a map out of what such a search found, with an epoch.
+        Makes a map out of what such a search found, with an epoch; raises ``ConfigError`` where that makes
+        no sense.
     now, interval_ns
         When the watch begins, and the time between two checks, in nanoseconds.
     """
@@ -140,30 +76,40 @@ class Watch:
         interval_ns: int = INTERVAL_NS,
     ) -> None:
         self.learned = learned
-        self.state = State.VALID
-        self.epoch = learned.epoch
+        self.state = State(learned.state)
+        self.epoch = learned.epoch + (self.state is State.STALE)
         self.news: deque[str] = deque(maxlen=NEWS_MAX)
-        self.next_ns = now + interval_ns
+        self.next_ns = now + interval_ns if self.state is State.VALID else now
         self._names = names
         self._search = search
         self._number = number
         self._interval_ns = interval_ns
         self._running: Check | Search | None = None
+        self._is_of_all = False
         self._turns = 0
         self._silent: Counter[int] = Counter()
+        self._moved: int | None = None
 
     @property
     def is_waiting(self) -> bool:
         """Whether a search or check is under way, so that time alone changes nothing."""
         return self._running is not None and not self._running.is_done
 
+    @property
+    def current(self) -> LearnedMap:
+        """The map with its state, as others may use it."""
+        return replace(self.learned, state=self.state.value)
+
     def ports(self, path: int) -> tuple[int, ...]:
         """The ports that lead to a path; none while the map is not valid."""
-        if self.state is not State.VALID:
-            return ()
-        return self.learned.path_map().ports(path)
+        return self.current.path_map().ports(path)
 
-    def step(self, now: int) -> "Check | Search | None":
+    def hurry(self, now: int) -> None:
+        """Check a valid map at once, because another one is not true any more."""
+        if self.state is State.VALID:
+            self.next_ns = min(self.next_ns, now)
+
+    def step(self, now: int) -> Check | Search | None:
         """Take the result of what has ended; return what is to be probed next, if it is time."""
         if self._running is not None:
             if not self._running.is_done:
@@ -175,6 +121,7 @@ class Watch:
                 self._searched(ended, now)
         if now < self.next_ns:
             return None
+        self._is_of_all = self.state is State.SUSPECT
         match self.state:
             case State.VALID:
                 self._running = self._check(self._one_port())
@@ -208,14 +155,21 @@ class Watch:
         return [paths[place].ports[turn % len(paths[place].ports)]] if paths else []
 
     def _ports_of_every_path(self) -> list[int]:
-        return [port for path in self.learned.paths for port in path.ports[:SUSPECT_PORTS]]
+        """Some of each, other ones each time, and the one that was seen to move: of a group that has grown
+        again, few ports may have moved."""
+        some = [
+            path.ports[(self._turns + place) % len(path.ports)]
+            for path in self.learned.paths
+            for place in range(min(SUSPECT_PORTS, len(path.ports)))
+        ]
+        return some if self._moved is None else [*some, self._moved]
 
     def _check(self, ports: Sequence[int]) -> Check:
         one = self.learned
         flow = Flow(one.source_address, one.target_address, one.proto, 0, one.dport, one.dest_qp)
         self._turns += 1
         expected = {
-            port: {place: path.hops[place - 1] for place in one.varying if path.hops[place - 1]}
+            port: {place: hop for place, hop in enumerate(path.hops, 1) if hop and place in one.varying}
             for path in one.paths
             for port in ports
             if port in path.ports
@@ -224,14 +178,17 @@ class Watch:
 
     def _checked(self, check: Check, now: int) -> None:
         by_path: dict[int, list[Verdict]] = {}
+        self._moved = None
         for port, verdict in check.verdicts.items():
+            if verdict is Verdict.MOVED:
+                self._moved = port
             path = self.learned.path_of(port)
             if path is not None:
                 by_path.setdefault(path, []).append(verdict)
         if self.state is State.VALID:
             for path, verdicts in by_path.items():
                 self._judge_one(path, verdicts[0], now)
-        else:
+        elif self._is_of_all:  # else a counter has spoken meanwhile: one port's verdict says too little
             self._judge_all(by_path, now)
 
     def _judge_one(self, path: int, verdict: Verdict, now: int) -> None:
@@ -263,15 +220,22 @@ class Watch:
             self.news.append("all paths are as learned")
 
     def _searched(self, search: Search, now: int) -> None:
+        self.next_ns = now + self._interval_ns
         finding = search.finding()
-        if not finding.ports and finding.influence.value == "not-hashed":
+        if finding.influence is Influence.SPRAYED or not finding.ports:
             self.news.append(finding.reason)
             return
-        self.learned = self._number(finding, self.epoch)
+        try:
+            found = self._number(finding, self.epoch)
+        except ConfigError as error:  # what a search finds while routes change may be no path at all
+            self.news.append(f"learned nothing: {error}")
+            return
+        self.learned = renewed(found, self.learned)
         self.state = State.VALID
         self._silent.clear()
-        self.next_ns = now + self._interval_ns
-        self.news.append(f"learned anew as epoch {self.epoch}: {len(self.learned.paths)} paths")
+        gone = [path.path for path in self.learned.paths if not path.ports]
+        lost = f"; none leads to path {', '.join(map(str, gone))}" if gone else ""
+        self.news.append(f"learned anew as epoch {self.epoch}: ports of {len(found.paths)} paths{lost}")
 
     def _suspect(self, why: str, now: int) -> None:
         self.state = State.SUSPECT
@@ -283,3 +247,18 @@ class Watch:
         self.epoch += 1
         self.next_ns = now
         self.news.append(f"stale: {why}")
+
+
+def step_all(watches: Sequence[Watch], now: int) -> list[Check | Search]:
+    """Step the watches of one host; where a map turns out not to be true, those of the same NIC are next."""
+    due = []
+    for one in watches:
+        epoch = one.epoch
+        asking = one.step(now)
+        if asking is not None:
+            due.append(asking)
+        if one.epoch > epoch:
+            for other in watches:
+                if other.learned.source == one.learned.source:
+                    other.hurry(now)
+    return due

@@ -34,6 +34,8 @@ class Influence(StrEnum):
     """No decision on the way reads the source port."""
     SPRAYED = "sprayed"
     """A switch on the way sends each packet of a flow elsewhere."""
+    IN_DOUBT = "in-doubt"
+    """It did when that was learned on the live fabric; whether it still does is being looked at."""
 
 
 @dataclass(frozen=True, slots=True)
