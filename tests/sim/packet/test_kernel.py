@@ -41,7 +41,8 @@ def test_no_field_hides_behind_an_attribute_of_records() -> None:
 
 def trace(case: str) -> tuple[int, int]:
     """Hash over all events of a small run, and their number."""
-    flows = [(0, 2, 300_000), (1, 2, 200_000), (2, 0, 100_000)]
+    scale = 1 if case not in BALANCERS else 4  # their packets are smaller
+    flows = [(0, 2, 300_000 // scale), (1, 2, 200_000 // scale), (2, 0, 100_000 // scale)]
     balancer = case if case in BALANCERS else ""
     simulation = start(LeafSpine(spines=2, hosts=2), CASES[case], flows, balancer=balancer)
     clock = finish(simulation).world.clock

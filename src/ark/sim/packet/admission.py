@@ -28,13 +28,15 @@ def _admit(world: World, switch: int, link: int, packet: int, now: int) -> bool:
     account = link * PRIORITIES + int(entry.priority)
     held = world.accounts[account]
     size = int(entry.length)
-    if held.headroom == 0 and held.bytes + size - pool.reserve < threshold(world, switch, link):
+    # Booked itself, the packet lowers the threshold, and must not bring about a pause even so.
+    used = max(held.bytes + size - pool.reserve, 0)
+    if held.headroom == 0 and used < threshold(world, switch, link, size):
         credit(world, switch, account, size)
         entry.account = link
         return True
     for position in range(pool.first, pool.last):  # it may be that the accounts only lag behind
         advance(world, world.egress[position], now - 1)
-    allowed = threshold(world, switch, link)
+    allowed = threshold(world, switch, link, 0)
     over = size + max(held.bytes - pool.reserve, 0) > allowed
     if over and size + held.headroom > world.links[link].headroom:
         return False

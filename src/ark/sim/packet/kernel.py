@@ -23,7 +23,7 @@ from ark.sim.packet.layout import (
     WAKE,
     World,
 )
-from ark.sim.packet.link import advance, cut, lose, on_service, set_paused
+from ark.sim.packet.link import advance, cut, lose, on_service, set_paused, transmission_time
 from ark.sim.packet.nic import join, leave, on_wake, serve
 from ark.sim.packet.pool import give_back
 from ark.sim.packet.switch import on_switch
@@ -167,8 +167,10 @@ def _on_arrival(world: World, link: int, now: int) -> None:
 def _on_frame(world: World, link: int, packet: int, now: int) -> None:
     """A PFC frame has come by ``link``: it is about the link the other way."""
     frame = world.packets[packet]
-    back = int(world.links[link].reverse)
-    set_paused(world, back, int(frame.hop), frame.kind == PAUSE, now)
+    line = world.links[link]
+    back = int(line.reverse)
+    sent = now - int(line.delay) - transmission_time(world, link, int(frame.length))
+    set_paused(world, back, int(frame.hop), frame.kind == PAUSE, sent, now)
     nic = int(world.links[back].source_nic)
     give_back(world, packet)
     if nic >= 0:

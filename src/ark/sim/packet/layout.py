@@ -171,6 +171,7 @@ LINK: Final = _in_lines(
         ("target_switch", "i4"),
         ("pause_due", "u1"),  # bit q: a PAUSE, or RESUME, of priority q is to be sent
         ("resume_due", "u1"),
+        ("resume_first", "u1"),  # bit q: both are due, the RESUME before the PAUSE
         ("queued", "i8"),  # bytes in all queues
         ("mark_min", "i8"),  # ECN: bytes left in the queue below which no packet is marked
         ("sent_bytes", "i8"),

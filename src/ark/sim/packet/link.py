@@ -133,21 +133,30 @@ def on_service(world: World, link: int, now: int) -> None:
     advance(world, link, now - 1)
     if line.pause_due | line.resume_due:
         for priority in range(PRIORITIES):
+            first = (line.resume_first >> priority) & 1
+            if first:
+                _append_frame(world, link, RESUME, priority, now)
             if (line.pause_due >> priority) & 1:
                 _append_frame(world, link, PAUSE, priority, now)
-            if (line.resume_due >> priority) & 1:
+            if (line.resume_due >> priority) & 1 and not first:
                 _append_frame(world, link, RESUME, priority, now)
         line.pause_due = 0
         line.resume_due = 0
+        line.resume_first = 0
     advance(world, link, now)
     watch(world, link)
 
 
 @kernel
-def set_paused(world: World, link: int, priority: int, paused: bool, now: int) -> None:  # noqa: FBT001
-    """The far end pauses, or resumes, one priority of ``link``."""
+def set_paused(world: World, link: int, priority: int, paused: bool, sent: int, now: int) -> None:  # noqa: FBT001
+    """The far end pauses, or resumes, one priority of ``link``, by a frame that it began to send at ``sent``.
+
+    A frame that comes at the instant in which the link is free for its next packet is in time if it set out
+    before the packet that has just ended, as in ns-3, where what was scheduled first happens first.
+    """
     line = world.links[link]
-    advance(world, link, now)
+    in_time = line.free == now and line.head >= 0 and sent < _begin_of_last(world, link)
+    advance(world, link, now - 1 if in_time else now)
     bit = 1 << priority
     if paused:
         if line.paused == 0:
@@ -162,6 +171,13 @@ def set_paused(world: World, link: int, priority: int, paused: bool, now: int) -
         line.paused &= ~bit & 0xFF
         advance(world, link, now)
         watch(world, link)
+
+
+@kernel
+def _begin_of_last(world: World, link: int) -> int:
+    """When the last packet on a link, which is still under way, began."""
+    line = world.links[link]
+    return int(line.free) - transmission_time(world, link, int(world.packets[line.tail].length))
 
 
 @kernel
@@ -191,6 +207,7 @@ def cut(world: World, link: int, now: int) -> None:
     line.paused = 0  # a new link starts without pauses
     line.pause_due = 0
     line.resume_due = 0
+    line.resume_first = 0
 
 
 @kernel

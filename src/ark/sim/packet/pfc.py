@@ -17,10 +17,10 @@ from ark.sim.packet.layout import PRIORITIES, SERVICE, World
 
 
 @kernel
-def threshold(world: World, switch: int, link: int) -> int:
-    """Bytes of the pool that an account of ingress port ``link`` may hold now."""
+def threshold(world: World, switch: int, link: int, more: int) -> int:
+    """Bytes of the pool that an account of ingress port ``link`` may hold, with ``more`` in use than now."""
     pool = world.switches[switch]
-    return int(world.links[link].threshold_share * float(max(pool.pool - pool.shared, 0)))
+    return int(world.links[link].threshold_share * float(max(pool.pool - pool.shared - more, 0)))
 
 
 @kernel
@@ -61,7 +61,7 @@ def release(world: World, switch: int, link: int, priority: int, size: int, now:
         if (
             entry.paused != 0
             and entry.headroom == 0
-            and (used == 0 or used + pool.hysteresis <= threshold(world, switch, link))
+            and (used == 0 or used + pool.hysteresis <= threshold(world, switch, link, 0))
         ):
             entry.paused = 0
             pool.pausing -= 1
@@ -74,7 +74,7 @@ def pause_if_over(world: World, switch: int, link: int, priority: int, now: int)
     pool = world.switches[switch]
     entry = world.accounts[link * PRIORITIES + priority]
     used = max(entry.bytes - pool.reserve, 0)
-    if entry.paused == 0 and (entry.headroom > 0 or used >= threshold(world, switch, link)):
+    if entry.paused == 0 and (entry.headroom > 0 or used >= threshold(world, switch, link, 0)):
         entry.paused = 1
         pool.pausing += 1
         _order_frame(world, link, priority, now, resume=False)
@@ -104,16 +104,22 @@ def serve_at(world: World, link: int, time: int) -> None:
 
 @kernel
 def _order_frame(world: World, link: int, priority: int, now: int, resume: bool) -> None:  # noqa: FBT001
-    """Have a PFC frame sent against the direction of ``link``; a pause and its end in one instant cancel."""
+    """Have a PFC frame sent against the direction of ``link``, behind those of this instant.
+
+    Pauses and their ends take turns, so of three in one instant the first is as good as all.
+    """
     back = world.links[world.links[link].reverse]
     bit = 1 << priority
+    rest = ~bit & 0xFF
     if resume:
-        if back.pause_due & bit:
-            back.pause_due &= ~bit & 0xFF
-        else:
-            back.resume_due |= bit
-    elif back.resume_due & bit:
-        back.resume_due &= ~bit & 0xFF
+        if back.resume_due & bit:  # behind it a pause: both are void
+            back.pause_due &= rest
+            back.resume_first &= rest
+        back.resume_due |= bit
     else:
+        if back.pause_due & bit:
+            back.resume_due &= rest
+        elif back.resume_due & bit:
+            back.resume_first |= bit
         back.pause_due |= bit
     serve_at(world, world.links[link].reverse, now)
