@@ -1,5 +1,6 @@
 """Which NICs a client means: it names hosts, NICs or addresses, and may leave its own side to us."""
 
+from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from ark.errors import ConfigError
@@ -28,7 +29,9 @@ class Directory:
     def __init__(self, fabric: Fabric, host: Host) -> None:
         self._fabric = fabric
         self._host = host
-        self._nics = {nic.name: nic for nic in fabric.nics} | {nic.address: nic for nic in fabric.nics}
+        self._nics = {nic.name: nic for nic in fabric.nics} | {
+            _canonical(nic.address): nic for nic in fabric.nics
+        }
         self._hosts = {other.name: other for other in fabric.hosts}
         self._pairs: dict[tuple[str, str], Pair] = {}
 
@@ -48,7 +51,7 @@ class Directory:
         return found
 
     def _find(self, target: str, nic: str) -> Pair:
-        known = self._nics.get(target)
+        known = self._nic(target)
         if known is not None:
             source = self._own(nic) if nic else self._on_rail(self._host, self._rail(known))
         else:
@@ -59,8 +62,11 @@ class Directory:
             raise ConfigError(f"{quoted(target)} is this host; nothing crosses the fabric")
         return Pair(source, known)
 
+    def _nic(self, called: str) -> Nic | None:
+        return self._nics.get(called) or self._nics.get(_canonical(called))
+
     def _own(self, nic: str) -> Nic:
-        found = self._nics.get(nic)
+        found = self._nic(nic)
         if found is None and nic.isascii() and nic.isdigit() and int(nic[:6]) < len(self._host.nics):
             found = self._host.nics[int(nic)]
         if found is None or found.host != self._host.name:
@@ -73,3 +79,13 @@ class Directory:
 
     def _on_rail(self, host: Host, rail: int) -> Nic:
         return host.nics[min(rail, len(host.nics) - 1)]
+
+
+def _canonical(text: str) -> str:
+    """An address in its one form, IPv4 also out of IPv6, as dual-stack sockets say it; other text as it is."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
