@@ -85,4 +85,5 @@ def both(
         simulation.start(number, asked[number][4])
     while simulation.live:
         assert simulation.run(FOREVER_NS) == Pause.FLOW
+    simulation.run(simulation.now_ns + 100_000)  # the last frames arrive
     return simulation, Plain(network, settings, flows)
