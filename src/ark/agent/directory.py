@@ -82,7 +82,7 @@ class Directory:
 
 
 def _canonical(text: str) -> str:
-    """An address in its one form, IPv4 also out of IPv6, as dual-stack sockets say it; other text as it is."""
+    """An address in its one form, IPv4 within IPv6 (of dual-stack sockets) as IPv4; other text as it is."""
     try:
         address = ip_address(text)
     except ValueError:

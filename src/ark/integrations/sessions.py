@@ -33,7 +33,7 @@ class Peers:
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self._names = dict(names or {})
+        self._names = {_address(called) or called: name for called, name in (names or {}).items()}
 
     def target(self, session: str) -> str | None:
         """What to call the peer of a session when asking the agent; None if no host can be made out."""
@@ -69,14 +69,17 @@ def host_of(session: str) -> str | None:
     --------
     >>> host_of("tcp://10.0.0.8:15403"), host_of("[fd00::8]:5600"), host_of("fd00::8")
     ('10.0.0.8', 'fd00::8', 'fd00::8')
+    >>> host_of("[::ffff:10.0.0.8]:15403")  # as a server that listens by IPv6 sees it
+    '10.0.0.8'
     """
     rest = session.partition("://")[2] or session
     if rest.startswith("["):
         host = rest[1:].partition("]")[0]
-    elif _is_address(rest):
+    elif _address(rest):
         host = rest
     else:
         host = rest.partition(":")[0]
+    host = _address(host) or host
     return host if 1 <= len(host) <= NAME_MAX and host.isprintable() else None
 
 
@@ -95,9 +98,11 @@ def peer_at_hand() -> str | None:
     return _talking_to.get()
 
 
-def _is_address(text: str) -> bool:
+def _address(text: str) -> str | None:
+    """An address in its one form, IPv4 within IPv6 as IPv4; None if it is none."""
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

@@ -29,6 +29,9 @@ from ark.integrations.wiring import ConnectionLog, Opened, lanes_to_make, opened
         ("[fd00::8]:5600", "fd00::8"),
         ("tcp://[fd00::8]:5600", "fd00::8"),
         ("fd00::8", "fd00::8"),
+        ("FD00:0::8", "fd00::8"),
+        ("::ffff:10.0.0.8", "10.0.0.8"),
+        ("[::FFFF:10.0.0.8]:5600", "10.0.0.8"),
         ("decode-3.local:5600", "decode-3.local"),
         ("10.0.0.8:15403:npu_3", "10.0.0.8"),
         ("", None),
@@ -49,8 +52,11 @@ def test_any_text_as_a_session(text: str) -> None:
 
 
 def test_peers_by_their_names_in_the_fabric() -> None:
-    peers = peers_from({"ARK_PEERS": " 10.1.0.8=h8, fd00::9=h9 ,"})
-    assert [peers.target(one) for one in ("10.1.0.8:1", "[fd00::9]:1", "10.1.0.7:1", "")] == [
+    peers = peers_from({"ARK_PEERS": " 10.1.0.8=h8, FD00:0::9=h9 ,"})
+    assert [
+        peers.target(one) for one in ("10.1.0.8:1", "::ffff:10.1.0.8", "[fd00::9]:1", "10.1.0.7:1", "")
+    ] == [
+        "h8",
         "h8",
         "h9",
         "10.1.0.7",
