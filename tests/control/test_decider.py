@@ -126,6 +126,38 @@ def test_a_transfer_that_lost_a_race_stays_among_its_paths(name: Literal["ark", 
     assert {*first.paths, *moved.paths} == {1, 3}
 
 
+@pytest.mark.parametrize("name", ["ark", "paper"])
+def test_a_transfer_whose_path_is_lost_moves_at_its_segment_end(name: Literal["ark", "paper"]) -> None:
+    mine, known = decider(name)
+    first = mine.flow_arrived(10, 500, 1, 0, 1, BIG)
+    (lost,) = first.paths
+    left = 0b1111 & ~(1 << lost)
+    moved = mine.segment_ended(20, 600, 1, BIG // 2, mask=left, cause=4)
+    assert (moved.event, moved.kind, moved.cause) == (Event.MOVED, Kind.STEERED, 4)
+    assert lost not in moved.paths
+    assert known.table.get(ME, 1) == moved.announce
+    mine.check()
+    stays = mine.segment_ended(30, 700, 1, BIG // 4, mask=left)
+    assert (stays.event, stays.paths) == (Event.RENEWED, moved.paths)
+    back = mine.segment_ended(40, 800, 1, BIG // 8, mask=0b1111)
+    assert (back.event, back.paths) == (Event.RENEWED, moved.paths)
+    assert mine.counters.moves == 1
+    mine.check()
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_while_no_path_is_known_a_transfer_stays_where_it_is(moves: bool) -> None:
+    mine, known = decider(moves=moves)
+    first = mine.flow_arrived(10, 500, 1, 0, 1, BIG)
+    hear(mine, known, rival(first.paths[0], 400))
+    stays = mine.segment_ended(20, 600, 1, BIG // 2, mask=0)
+    assert (stays.event, stays.paths) == (Event.RENEWED, first.paths)
+    assert known.table.get(ME, 1) == stays.announce
+    again = mine.segment_ended(30, 700, 1, BIG // 4, mask=0b0001 << first.paths[0])
+    assert (again.event, again.paths) == (Event.RENEWED, first.paths)
+    mine.check()
+
+
 def test_with_one_path_that_a_port_leads_to_or_none_there_is_nothing_to_choose() -> None:
     mine, known = decider()
     for mask, paths in ((0b100, (2,)), (0b1000_0000, ()), (0, ())):

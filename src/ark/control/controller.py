@@ -209,8 +209,11 @@ class Controller:
             self._follow(output, self.decider.flow_started(now, flow, cause=output.cause), now)
         return output
 
-    def segment_ended(self, now: int, wall_ns: int, flow: int, bytes_left: int) -> Output:
-        """A segment of a transfer has been sent: what is left is announced, and it may move.
+    def segment_ended(
+        self, now: int, wall_ns: int, flow: int, bytes_left: int, *, mask: int | None = None
+    ) -> Output:
+        """A segment of a transfer has been sent: what is left is announced, and it may move; see
+        ``Decider.segment_ended``.
 
         Raises
         ------
@@ -222,7 +225,7 @@ class Controller:
             self._leave_alone(output, flow, Event.RENEWED, now)
         else:
             stamp = self.clock.stamp(wall_ns)
-            decision = self.decider.segment_ended(now, stamp, flow, bytes_left, cause=output.cause)
+            decision = self.decider.segment_ended(now, stamp, flow, bytes_left, mask=mask, cause=output.cause)
             self._follow(output, decision, now)
         return output
 

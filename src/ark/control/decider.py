@@ -194,9 +194,19 @@ class Decider:
         return self._decide(now_ns, "flow_started", transfer, Event.STARTED, row, cause)
 
     def segment_ended(
-        self, now_ns: int, stamp: int, flow: int, bytes_left: int, *, cause: int = 0
+        self,
+        now_ns: int,
+        stamp: int,
+        flow: int,
+        bytes_left: int,
+        *,
+        mask: int | None = None,
+        cause: int = 0,
     ) -> Decision:
         """Announce what a transfer still has to send, and move it if it lost a race or moves are on.
+
+        ``mask`` has the paths that it can be sent over from now on; None for those of before. A transfer
+        that has another one moves too; while there are none at all it stays where it is.
 
         Raises
         ------
@@ -209,11 +219,14 @@ class Decider:
             return self._decide(now_ns, "segment_ended", transfer, Event.RENEWED, None, cause)
         if row.state is State.PENDING:
             raise LocalProtocolError(f"flow {flow} ended a segment before it started")
-        transfer.request = transfer.request._replace(size_bytes=bytes_left)
+        request = transfer.request
+        transfer.request = request._replace(
+            size_bytes=bytes_left, mask=request.mask if mask is None else mask
+        )
         row = replace(row, size_bytes=bytes_left)
         lost = transfer.contested and transfer.races < RACES_MAX
         transfer.contested = False
-        if lost or self._policy.moves:
+        if lost or self._policy.moves or (mask is not None and self._is_stranded(transfer)):
             self._table.write(row.key, row)
             if self._reassign(transfer, row, stamp, lost=lost):
                 return self._decide(now_ns, "segment_ended", transfer, Event.MOVED, transfer.row, cause)
@@ -368,7 +381,10 @@ class Decider:
         request = transfer.request
         if row.moves or lost:
             request = request._replace(spread=mix(request.spread, row.moves + 1))
-        pick = self._chooser.repick(row, request)
+        if not self._paths.open_to(request.source, request.target, request.mask).usable:
+            return False
+        must = self._is_stranded(transfer)
+        pick = self._chooser.pick(request) if must else self._chooser.repick(row, request)
         if pick is None:
             return False
         transfer.kind = self._kind_of(pick)
@@ -419,6 +435,12 @@ class Decider:
     def _refuse_known(self, flow: int) -> None:
         if flow in self._transfers:
             raise LocalProtocolError(f"flow {flow} has arrived already")
+
+    def _is_stranded(self, transfer: Transfer) -> bool:
+        """Whether nothing leads over one of its paths any more."""
+        request = transfer.request
+        mask = self._paths.open_to(request.source, request.target, request.mask).mask
+        return any(not mask >> path & 1 for path in transfer.paths)
 
     def _is_pending(self, flow: int) -> bool:
         transfer = self._transfers.get(flow)
