@@ -66,6 +66,10 @@ class Steered(Held):
 class Laned(Held):
     """One lane a path, for connections that are made ahead and used whenever a transfer gets that path."""
 
+    def __repr__(self) -> str:
+        ports = " ".join(f"{path}:{port}" for path, port in self.source_ports.items())
+        return f"<lanes {ports or f'none ({self.reason})'}>"
+
     def __len__(self) -> int:
         return len(self.assignment.lanes)
 
