@@ -31,7 +31,7 @@ def test_sentences_hold_the_figures_of_the_runs(sweep: Runs) -> None:
     ("prefill_s", "words"),
     [
         (0.1, "The network is a large part of"),
-        (8.0, "The network is a part of"),
+        (8.0, "The network is a small part of"),
         (30.0, "The network is hardly a part of"),
         (300.0, "There is nothing to gain from the network at this load"),
     ],

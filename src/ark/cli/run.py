@@ -16,7 +16,7 @@ from ark.errors import AgentUnavailable, ConfigError, Fault
 from ark.integrations.preload import LIBRARY, VERBS_LIBRARY
 from ark.units import parse_size, parse_time, quoted
 
-app: Final = cyclopts.App(name="run")
+app: Final = cyclopts.App(name="run", usage="Usage: ark run [OPTIONS] -- COMMAND ...")
 
 NS_PER_MS: Final = 1_000_000
 
@@ -52,15 +52,19 @@ ESCAPES: Final = (
 @app.default
 def run(
     *command: Annotated[str, Parameter(show=False)],
-    explain: Annotated[bool, Parameter(help="Say what would be steered, and start nothing.")] = False,
-    socket: Annotated[Path | None, Parameter(help="The agent's socket.")] = None,
+    explain: Annotated[
+        bool, Parameter(help="Say what would be steered, and start nothing.", negative=())
+    ] = False,
+    socket: Annotated[
+        Path | None, Parameter(help="The agent's socket; by default $ARK_SOCKET or the usual one.")
+    ] = None,
     size: Annotated[
         str | None,
         Parameter(help='Take each connection for one transfer of about this size, as "1 GiB"; else a lane.'),
     ] = None,
     wait: Annotated[str, Parameter(help="How long a connection waits for the agent's answer.")] = "20ms",
     log: Annotated[Path | None, Parameter(help="Append one line a connection to this file.")] = None,
-    json: Annotated[bool, Parameter(help="Print one JSON object (with --explain).")] = False,
+    json: Annotated[bool, Parameter(help="Print one JSON object (with --explain).", negative=())] = False,
 ) -> None:
     """Start COMMAND with its connections over paths that this host's agent chooses: ark run -- COMMAND ...
 

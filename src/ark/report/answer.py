@@ -58,7 +58,7 @@ def _ttft_verdict(runs: Runs, point: Point) -> str:
     if _in_vain(runs, point, "ttft_mean_s"):
         paths = percent(runs.reduction("ideal", point, "ttft_mean_s").value, 1)
         return f"There is nothing to gain from other paths at this load: {at_most}, the best paths {paths}."
-    part = "hardly a part" if saving_max < LITTLE else "a part" if saving_max < MUCH else "a large part"
+    part = "hardly a part" if saving_max < LITTLE else "a small part" if saving_max < MUCH else "a large part"
     text = f"The network is {part} of the wait for the first token: {at_most}"
     if "ark" in runs.schemes:
         saved = runs.reduction("ark", point, "ttft_mean_s").value

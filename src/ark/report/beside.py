@@ -46,7 +46,9 @@ def beside_sentences(runs: Runs, twin: Runs) -> list[str]:
             )
             if BASE in runs.schemes and scheme != BASE:
                 saved = [level.reduction(scheme, point, "fct_mean_s").value for level in (runs, twin)]
-                text += f"; lower than ECMP by {percent(saved[0], 1)} and {percent(saved[1], 1)}"
+                text += (
+                    f"; lower than ECMP by {percent(saved[0], 1)} emulated, {percent(saved[1], 1)} simulated"
+                )
             told.append(f"{text}.")
     return told
 

@@ -15,6 +15,9 @@ from ark.report.style import drawn, legend_above, percent, plot_scheme, point_na
 STATISTICS: Final = {"mean_s": "mean", "p95_s": "P95"}
 NAMES: Final = {"fct": "FCT", "ttft": "TTFT"}
 
+TICK_ROOM_INCH: Final = 0.12
+"""Beside each panel: half of a tick's label hangs over its end, and the layout leaves no room for that."""
+
 PaperPoints = Mapping[str, Mapping[float, float]]
 """Reductions that the paper states: column of ``results.csv`` -> QPS -> share."""
 
@@ -124,6 +127,7 @@ def _one_point_figure(runs: Runs, metric: str) -> Figure:
     point = runs.points[0]
 
     def draw(figure: Figure) -> None:
+        figure.set_layout_engine("constrained", w_pad=TICK_ROOM_INCH)
         widths = [1.15, 1, 1] if metric == "fct" else [1, 1]
         panels = list(figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0])
         if metric == "fct":

@@ -95,8 +95,8 @@ class Emulation:
         own = [float(row["lab_busy_share"]) for row in self.checks]
         late = max(float(row["late_p95_s"]) for row in self.checks)
         return (
-            f"CPU: {percent(min(busy))} to {percent(max(busy))} of all cores busy, {percent(max(own))} at "
-            f"most by processes of the lab; senders woke up {late * 1e3:.1f} ms late at most (95th "
+            f"CPU: at most {percent(max(busy))} of all cores busy, at most {percent(max(own))} by processes "
+            f"of the lab; senders woke up {late * 1e3:.1f} ms late at most (95th "
             "percentile)."
         )
 

@@ -17,7 +17,7 @@ from ark.report.style import drawn
 BIN_S: Final = 0.5
 """Width of a column: shorter ones would show single bursts."""
 
-COLOURS: Final = "viridis_r"
+COLOURS: Final = "magma_r"
 _NAMED_MAX: Final = 16
 
 

@@ -183,8 +183,8 @@ def _meaning(runs: Runs) -> list[str]:
     if rows[0]["ttft_model"] == "additive":
         texts.append(
             "TTFT is the sum of prefill, transfer and first decode step, as in the paper: no request waits "
-            "for a prefill GPU. Where GPUs are the bottleneck, --ttft fifo shows the queue, and the "
-            "network's share shrinks."
+            "for a prefill GPU. Where GPUs are the bottleneck, ark simulate --ttft fifo shows the "
+            "queue, and the network's share shrinks."
         )
     if "ark-paper" in runs.schemes:
         texts.append(
@@ -204,5 +204,8 @@ _ENGINES: Final = {
     "flow": "This is a simulation at flow level: transfers on one link share its rate fairly at each moment. "
     "It knows no packets: no loss, no pauses, no ramp-up of congestion control. It is exact about who shares "
     "which link and when, and that is what the choice of paths changes.",
+    "emulated": "Bytes, sockets, agents and the kernel's ECMP were real; prefill and decode were times from "
+    "a table, and all of it shared the cores of one machine. Rates and sizes were divided by one number, "
+    "delays were not. How switches and network cards queue, mark and pause was not tried.",
     "packet": "This is a simulation packet by packet, with congestion control, ECN marks and pauses.",
 }
