@@ -30,6 +30,17 @@ def test_the_dashboard_asks_for_metrics_that_the_agent_has(four: Cohort) -> None
     assert asked <= exported
 
 
+def test_a_scrape_takes_nothing_from_the_next(four: Cohort) -> None:
+    registry = CollectorRegistry()
+    registry.register(AgentCollector(four["h0"]))
+    four.call(lambda: four["h0"].controller.replica.lags.add(3_000_000))
+    for _ in range(2):
+        lines = generate_latest(registry).decode().splitlines()
+        assert 'ark_control_lag_seconds_bucket{le="0.002"} 0.0' in lines
+        assert 'ark_control_lag_seconds_bucket{le="0.005"} 1.0' in lines
+        assert "ark_control_lag_seconds_count 1.0" in lines
+
+
 def test_the_charts_configuration_is_one(tmp_path: Path) -> None:
     """The chart's default values, put into its template as Helm does."""
     write_cluster(tmp_path)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, Final, ParamSpec
 
@@ -11,36 +10,22 @@ from ark.agent.logs import log
 from ark.agent.transport import Transport
 from ark.control.controller import Controller, Output
 from ark.control.decision import Decision
+from ark.control.histogram import Times, decades_ns
 from ark.control.reports import Report
 from ark.control.wire import Keys
 from ark.units import NS_PER_S
 
 P = ParamSpec("P")
 
-BUCKETS_NS: Final = tuple(
-    scale * factor for scale in (1_000, 10_000, 100_000, 1_000_000, 10_000_000) for factor in (1, 2, 5)
-)
-"""Bounds of the histogram of decision times: 1 µs to 50 ms."""
+DECISION_BOUNDS_NS: Final = decades_ns(1_000, 5)
+"""Classes of times to decide: 1 µs to 50 ms."""
 
+LATE_BOUNDS_NS: Final = decades_ns(100_000, 5)
+"""Classes of the timer's lateness: 100 µs to 5 s."""
 
 GRAIN_NS: Final = 1_000_000
 """How finely the event loop can wait. A timer that rings within it is not set anew: under load, looking for
 the next deadline after each input would cost a tenth of the whole."""
-
-
-class Times:
-    """How long something took, as a histogram of whole numbers."""
-
-    __slots__ = ("counts", "total_ns")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKETS_NS) + 1)
-        self.total_ns = 0
-
-    def add(self, taken_ns: int) -> None:
-        """Count one."""
-        self.counts[bisect_left(BUCKETS_NS, taken_ns)] += 1
-        self.total_ns += taken_ns
 
 
 class Engine:
@@ -57,8 +42,8 @@ class Engine:
     ----------
     decision_times
         Of inputs of clients.
-    late_ns_max
-        By how much the timer was late at most since this was last read: a loop that is too busy.
+    late_times
+        By how much the timer was late: a loop that is too busy.
     """
 
     def __init__(
@@ -71,8 +56,8 @@ class Engine:
     ) -> None:
         self.controller = controller
         self.transport = transport
-        self.decision_times = Times()
-        self.late_ns_max = 0
+        self.decision_times = Times(DECISION_BOUNDS_NS)
+        self.late_times = Times(LATE_BOUNDS_NS)
         self._decided = decided
         self._store = store
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -122,7 +107,7 @@ class Engine:
         self._timer = None
         now = time.monotonic_ns()
         if now >= self._armed_ns:
-            self.late_ns_max = max(self.late_ns_max, now - self._armed_ns)
+            self.late_times.add(now - self._armed_ns)
         if now >= self.controller.next_deadline():
             self._follow(self.controller.tick(now, time.time_ns()), now)
         else:

@@ -3,6 +3,7 @@
 import asyncio
 import resource
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -11,14 +12,13 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
-    SummaryMetricFamily,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from ark.agent.addresses import SocketAddress
 from ark.agent.daemon import Agent
-from ark.agent.engine import BUCKETS_NS
+from ark.control.histogram import Times
 from ark.control.load import FLOW
 
 LINKS_MAX: Final = 4096
@@ -88,8 +88,7 @@ class AgentCollector(Collector):
         yield refused
         yield from self._local()
         yield from self._gauges()
-        yield self._decision_times()
-        yield from self._lag()
+        yield from (_histogram(name, text, times) for name, text, times in self._times())
         yield from self._links()
 
     def _local(self) -> Iterator[Metric]:
@@ -105,7 +104,6 @@ class AgentCollector(Collector):
     def _gauges(self) -> Iterator[Metric]:
         agent = self._agent
         controller, replica = agent.controller, agent.controller.replica
-        late_ns, agent.engine.late_ns_max = agent.engine.late_ns_max, 0
         usage = resource.getrusage(resource.RUSAGE_SELF)
         for name, text, value in (
             ("ark_peers", "Peers configured", controller.peers_expected),
@@ -116,32 +114,17 @@ class AgentCollector(Collector):
             ("ark_path_maps", "Path maps kept", len(agent.book)),
             ("ark_dry_run", "1 if nothing is steered", int(agent.service.dry_run)),
             ("ark_cloned", "1 while another host seems to use our id", int(replica.cloned)),
-            ("ark_loop_lag_seconds", "Greatest lateness of a timer since the last scrape", late_ns / 1e9),
             ("ark_memory_max_bytes", "Greatest resident memory", usage.ru_maxrss * 1024),
             ("ark_cpu_seconds", "CPU time", usage.ru_utime + usage.ru_stime),
         ):
             yield GaugeMetricFamily(name, text, value=value)
 
-    def _decision_times(self) -> Metric:
-        times = self._agent.engine.decision_times
-        family = HistogramMetricFamily("ark_decision_seconds", "Time to decide for one input of a client")
-        total, buckets = 0, []
-        for bound, count in zip((*BUCKETS_NS, None), times.counts, strict=True):
-            total += count
-            buckets.append(("+Inf" if bound is None else repr(bound / 1e9), total))
-        family.add_metric([], buckets, sum_value=times.total_ns / 1e9)
-        return family
-
-    def _lag(self) -> Iterator[Metric]:
-        counters = self._agent.controller.replica.counters
-        lag_max_ns, counters.lag_max_ns = counters.lag_max_ns, 0
+    def _times(self) -> Iterator[tuple[str, str, Times]]:
+        engine, lags = self._agent.engine, self._agent.controller.replica.lags
+        yield "ark_decision_seconds", "Time to decide for one input of a client", engine.decision_times
+        yield "ark_loop_lag_seconds", "Lateness of the timer", engine.late_times
         text = "From the assignment of a peer's transfer to our knowing of it, clock differences included"
-        yield SummaryMetricFamily(
-            "ark_control_lag_seconds", text, count_value=counters.lags, sum_value=counters.lag_total_ns / 1e9
-        )
-        yield GaugeMetricFamily(
-            "ark_control_lag_max_seconds", "The greatest since the last scrape", value=lag_max_ns / 1e9
-        )
+        yield "ark_control_lag_seconds", text, lags
 
     def _links(self) -> Iterator[Metric]:
         fabric, loads = self._agent.config.fabric, self._agent.controller.view.loads
@@ -171,6 +154,12 @@ def _counters(prefix: str, names: Iterable[tuple[str, str]], counters: object) -
 
 def _counter(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(name, text, value=value)
+
+
+def _histogram(name: str, text: str, times: Times) -> Metric:
+    bounds = [*(repr(bound / 1e9) for bound in times.bounds_ns), "+Inf"]
+    buckets = list(zip(bounds, accumulate(times.counts), strict=True))
+    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=times.total_ns / 1e9)
 
 
 class MetricsServer:

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from ark.control.clock import HybridClock
 from ark.control.epoch import EPOCH_MAX, jump_over
 from ark.control.geometry import Geometry
+from ark.control.histogram import Times, decades_ns
 from ark.control.lease import HEARTBEAT_NS, LEASE_NS, Leases
 from ark.control.outbox import BATCH_NS, Outbox, Send
 from ark.control.peer import Peer
@@ -70,6 +71,9 @@ JUMP_NS: Final = NS_PER_S
 
 JUMPS_MAX: Final = 4
 """Jumps in a life that a bad disk and clock explain. More: somebody lives under our id."""
+
+LAG_BOUNDS_NS: Final = decades_ns(100_000, 5)
+"""Classes of lags: 100 µs to 5 s."""
 
 CLONE_LEASES: Final = 10
 """How many leases long a datagram with our id keeps us from steering: a live clone keeps us from it for good,
@@ -141,12 +145,17 @@ class Replica:
         For nonces and jitter.
     now
         Monotonic time.
+
+    Attributes
+    ----------
+    lags
+        How long after its assignment each new row of a peer came; the difference of both clocks is in it.
     """
 
     __slots__ = (
         "_asks", "_beat_at", "_cloned_until", "_direct", "_jumped_at", "_jumps", "_leases", "_new_epoch",
         "_peers", "_randomness", "_reporter", "_rows", "_serving", "_silent", "clock", "config",
-        "counters", "heard", "outbox",
+        "counters", "heard", "lags", "outbox",
     )  # fmt: skip
 
     def __init__(
@@ -162,6 +171,7 @@ class Replica:
         self.config = config
         self.clock = clock
         self.counters = ReplicaCounters()
+        self.lags = Times(LAG_BOUNDS_NS)
         self.outbox = Outbox(
             config.host, epoch, config.fabric, config.keys.signing, config.home,
             batch_ns=config.batch_ns, idle_ns=2 * config.lease_ns,
@@ -521,7 +531,7 @@ class Replica:
             self.counters.stamps_ahead += 1
             self._reporter.report(Trouble.CLOCK_AHEAD, peer.host, f"{put.stamp - wall_ns} ns", now)
         if put.flow not in stream.rows and seq > stream.newest:
-            self.counters.lag(wall_ns - put.stamp)
+            self.lags.add(max(0, wall_ns - put.stamp))
         try:
             self.counters.puts += self._rows.put(peer, subject, stream, seq, put)
         except PeerProtocolError:

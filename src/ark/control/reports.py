@@ -84,18 +84,6 @@ class ReplicaCounters:
     clones: int = 0
     jumps: int = 0
     reports_suppressed: int = 0
-    lags: int = 0
-    """New rows of peers by which the lag was measured."""
-    lag_total_ns: int = 0
-    lag_max_ns: int = 0
-    """The greatest since somebody last put it back to 0."""
-
-    def lag(self, lag_ns: int) -> None:
-        """A new row of a peer came so long after its assignment; the difference of both clocks is in it."""
-        lag_ns = max(0, lag_ns)
-        self.lags += 1
-        self.lag_total_ns += lag_ns
-        self.lag_max_ns = max(self.lag_max_ns, lag_ns)
 
 
 class Reporter:
