@@ -21,9 +21,9 @@ class NatsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     )
     prefix: Annotated[Text, Meta(description="First part of all subjects, one a cluster.")] = "ark"
     user: Annotated[Text | None, Meta(description="User of this host, with permissions of its own.")] = None
-    password_file: Annotated[Text | None, Meta(description="Its password, readable by the agent only.")] = (
-        None
-    )
+    password_file: Annotated[
+        Text | None, Meta(description="Its password, in a file not open to every user.")
+    ] = None
     ca_file: Annotated[Text | None, Meta(description="Certificates that servers are checked with.")] = None
 
 
@@ -85,7 +85,7 @@ class AgentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Top-level keys. Relative file names count from the folder of this file."""
 
     fabric: Annotated[Text, Meta(description="Fabric file, the same on all hosts.")]
-    key_file: Annotated[Text, Meta(description="Cluster keys, readable by the agent only.")]
+    key_file: Annotated[Text, Meta(description="Cluster keys, in a file not open to every user.")]
     host: Annotated[
         Text | None, Meta(description="Name of this host in the fabric file; by default the machine's.")
     ] = None
