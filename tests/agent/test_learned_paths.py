@@ -39,7 +39,8 @@ def write(folder: Path, one: LearnedMap, numbering: Kind = "fabric") -> Path:
 def test_learned_ports_replace_those_of_the_hash_and_all_paths_stay_known(folder: Path) -> None:
     config = load_config(write(folder, learned()))
     way = Way(0, 2, 4791, 17)
-    map_ = config.learned[way]
+    map_, epoch = config.learned[way]
+    assert epoch == 1
     assert map_.paths == (0, 1, 2, 3)
     assert [map_.ports(path) for path in range(4)] == [(50_001,), (), (50_002, 50_003), ()]
     assert map_.missing == (1, 3)

@@ -1,15 +1,17 @@
 """Which NICs and which source ports."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
 from ark.agent import ports as ports_module
 from ark.agent.directory import Directory
-from ark.agent.ports import PortBook, Ports, Way, default_way
+from ark.agent.ports import Learned, PortBook, Ports, Way, default_way
 from ark.client.messages import Lane
 from ark.errors import ConfigError
 from ark.fabric import Fabric, PathMap, leaf_spine, load_fabric, path_map
+from ark.fabric.roce import flow_label_of_sport
 
 
 @pytest.fixture
@@ -83,6 +85,41 @@ def test_a_path_without_ports_has_a_lane_without_port(made: PathMap) -> None:
     assert lane == Lane(9)
     ports.give(lane)
     assert ports.users == 0
+
+
+def test_another_map_counts_what_is_in_use(made: PathMap) -> None:
+    """Of two lanes over one path: one port now leads over the other path, and one nowhere that is known."""
+    ports = Ports(made)
+    first, second = ports.take(0), ports.take(0)
+    ports.change(replace(made, kept=((made.ports(0)[2],), (first.source_port, made.ports(1)[0]))))
+    assert ports.take(1).source_port == made.ports(1)[0]
+    ports.give(second)
+    ports.give(first)
+    assert ports.take(1) == Lane(1, first.source_port, flow_label_of_sport(first.source_port))
+    ports.change(replace(made, kept=((), made.ports(1)[:1]), counts=(0, 1)))
+    assert ports.mask == 0b10
+    assert ports.users == 2
+
+
+def test_learned_maps_may_come_change_and_go() -> None:
+    fabric = leaf_spine(2, 2, 2)
+    h0, h2, h3 = (fabric.nic(name) for name in ("h0", "h2", "h3"))
+    ways = [default_way(h0, h2), default_way(h0, h3)]
+    exact = [path_map(fabric, h0, target) for target in (h2, h3)]
+    lost = [replace(one, kept=(one.ports(0), ()), counts=(1, 0)) for one in exact]
+    book = PortBook(fabric, {ways[0]: Learned(lost[0], 1)})
+    try:
+        first, second = (book.made_one(way, map_) for way, map_ in zip(ways, exact, strict=True))
+        assert (first.map, second.map) == (lost[0], exact[1])
+        lane = first.take(0)
+        book.relearn({ways[0]: Learned(exact[0], 2), ways[1]: Learned(lost[1], 1)})
+        assert (book.ready(ways[0]), first.map) == (first, exact[0])
+        assert (book.ready(ways[1]), second.map) == (second, lost[1])
+        assert first.take(0).source_port != lane.source_port
+        book.relearn({ways[0]: Learned(exact[0], 2)})
+        assert book.ready(ways[1]) is None
+    finally:
+        book.close()
 
 
 def test_maps_are_made_by_a_thread_and_those_without_users_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

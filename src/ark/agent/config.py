@@ -15,14 +15,14 @@ from ark.agent.addresses import PORT, SocketAddress, format_address, parse_addre
 from ark.agent.key_file import load_keys
 from ark.agent.learned_paths import load_paths
 from ark.agent.nats_transport import NatsSettings
-from ark.agent.ports import Way
+from ark.agent.ports import Learned, Way
 from ark.agent.schema import AgentFile, PolicyTable
 from ark.agent.text_file import exposed, read_text
 from ark.control.lease import HEARTBEAT_NS
 from ark.control.policy import Policy
 from ark.control.wire import Keys
 from ark.errors import ConfigError, Fault
-from ark.fabric import Fabric, PathMap, load_fabric
+from ark.fabric import Fabric, load_fabric
 from ark.fabric.fault_list import FaultList
 from ark.fabric.parts import Host
 from ark.fabric.table_reader import read_table
@@ -45,8 +45,8 @@ class AgentConfig:
     ----------
     host, fabric
         Who we are, and where.
-    learned
-        Path maps that replace those of the fabric's hash.
+    paths, learned
+        The file of learned paths, and its maps, which replace those of the fabric's hash.
     peers
         Control address of each other host.
     bind
@@ -62,7 +62,8 @@ class AgentConfig:
     fabric: Fabric
     keys: Keys
     state: Path
-    learned: Mapping[Way, PathMap]
+    paths: Path | None
+    learned: Mapping[Way, Learned]
     dry_run: bool
     record: Path | None
     transport: Literal["udp", "multicast", "nats"]
@@ -170,7 +171,8 @@ class _Reader:
         host = None if fabric is None else self._host(file, fabric)
         if fabric is None or host is None:
             return None
-        learned = {} if file.paths is None else self._learned(file.paths, fabric)
+        paths = None if file.paths is None else self._file(file.paths)
+        learned = {} if paths is None else self._learned(paths, fabric)
         bind = self._bind(file, host)
         peers = self._peers(file, fabric, host, bind)
         policy = self._policy(file.policy, fabric, host)
@@ -185,6 +187,7 @@ class _Reader:
             fabric=fabric,
             keys=keys,
             state=self._file(file.state),
+            paths=paths,
             learned=learned,
             dry_run=file.dry_run,
             record=None if file.record is None else self._file(file.record),
@@ -225,9 +228,9 @@ class _Reader:
             self.take(error)
             return None
 
-    def _learned(self, name: str, fabric: Fabric) -> dict[Way, PathMap]:
+    def _learned(self, path: Path, fabric: Fabric) -> dict[Way, Learned]:
         try:
-            return load_paths(self._file(name), fabric)
+            return load_paths(path, fabric)
         except ConfigError as error:
             self.take(error)
             return {}

@@ -20,10 +20,11 @@ from ark.agent.local_api import LocalServer
 from ark.agent.logs import LOGGER, log
 from ark.agent.multicast import MulticastTransport
 from ark.agent.nats_transport import NatsTransport
-from ark.agent.ports import PortBook, Way, default_way
+from ark.agent.paths_file import follow
+from ark.agent.ports import Learned, PortBook, Way, default_way
 from ark.agent.record import Record
 from ark.agent.service import Served, Service
-from ark.agent.status import table
+from ark.agent.status import learned_counts, table
 from ark.agent.subjects import beside, heard, home, neighbours
 from ark.agent.transport import Transport, UdpTransport
 from ark.client.messages import VERSION, Welcome
@@ -38,8 +39,11 @@ from ark.fabric import PathMap
 WARM_WAYS_MAX: Final = 1024
 """Path maps to peers made at the start, so that not even the first transfer waits for one."""
 
-RELOADABLE: Final = frozenset({"peers", "keys", "dry_run", "log_level"})
+RELOADABLE: Final = frozenset({"peers", "keys", "dry_run", "log_level", "paths", "learned"})
 """What a reload changes; the rest needs a restart, and is said so."""
+
+OF_FABRIC: Final = frozenset({"peers", "paths", "learned"})
+"""What was checked against the file's fabric and host, and so waits for the restart together with these."""
 
 
 class Agent:
@@ -85,6 +89,7 @@ class Agent:
         self.server = LocalServer(config.socket, config.socket_gid, self.service, self._welcome)
         self.ids = {host.name: host_id(host.name) for host in config.fabric.hosts}
         self.names = {host: name for name, host in self.ids.items()}
+        self._following: asyncio.Task[None] | None = None
         self._set_peers(config.peers, config.keys)
 
     async def start(self) -> None:
@@ -111,6 +116,9 @@ class Agent:
         self.engine.start()
         self._warm_next(ways)
         config = self.config
+        self._following = asyncio.create_task(
+            follow(lambda: self.config.paths, config.fabric, self._relearn), name="learned paths"
+        )
         for warning in config.warnings:
             log(logging.WARNING, warning)
         log(
@@ -128,6 +136,8 @@ class Agent:
         """Stop serving. Rows stay with the peers for the length of a lease: transfers go on meanwhile, and
         their clients register them again with the next agent."""
         self.service.stopping = True
+        if self._following is not None:
+            self._following.cancel()
         await self.server.stop()
         self.engine.stop()
         await self.transport.wait_closed()
@@ -148,8 +158,7 @@ class Agent:
             changed.add("fabric")
         if old.host.name != config.host.name:
             changed.add("host")
-        # Peers are checked against the new file's fabric and host, which are not in use before a restart.
-        allowed = RELOADABLE - ({"peers"} if {"fabric", "host"} & changed else set())
+        allowed = RELOADABLE - (OF_FABRIC if {"fabric", "host"} & changed else set())
         applied, later = changed & allowed, sorted(changed - allowed)
         if "dry_run" in changed:
             self.service.dry_run = config.dry_run
@@ -158,9 +167,20 @@ class Agent:
         self.config = _with(old, config, applied)
         if {"peers", "keys"} & applied:
             self._set_peers(self.config.peers, self.config.keys)
+        if "learned" in applied:
+            self.book.relearn(config.learned)
         log(logging.INFO, "reloaded", changed=sorted(applied))
         if later:
             log(logging.WARNING, "needs a restart to change", keys=later)
+
+    def _relearn(self, learned: Mapping[Way, Learned]) -> None:
+        """Steer by other learned maps; reservations and what runs stay as they are."""
+        if learned == self.config.learned:
+            return
+        self.config = replace(self.config, learned=learned)
+        self.book.relearn(learned)
+        counts = learned_counts(learned)
+        log(logging.WARNING if counts["in_doubt"] else logging.INFO, "learned paths changed", **counts)
 
     def _set_peers(self, peers: Mapping[str, SocketAddress], keys: Keys) -> None:
         """Whom we hear, and where datagrams for everybody go."""

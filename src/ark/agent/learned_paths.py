@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ark.agent.ports import Way
+from ark.agent.ports import Learned, Way
 from ark.agent.text_file import read_text
 from ark.discover.learned import LearnedMap, read_learned
 from ark.discover.names import canonical
@@ -11,8 +11,8 @@ from ark.fabric import Fabric, Nic, PathMap
 from ark.units import quoted
 
 
-def load_paths(path: Path, fabric: Fabric) -> dict[Way, PathMap]:
-    """The learned maps of a file.
+def load_paths(path: Path, fabric: Fabric) -> dict[Way, Learned]:
+    """The learned maps of a file; one that is in doubt now has no ports.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def load_paths(path: Path, fabric: Fabric) -> dict[Way, PathMap]:
             )
         )
     nics = {nic.name: nic for nic in fabric.nics}
-    found: dict[Way, PathMap] = {}
+    found: dict[Way, Learned] = {}
     faults: list[Fault | str] = []
     for place, one in enumerate(file.maps):
         strangers = [name for name in (one.source, one.target) if name not in nics]
@@ -54,7 +54,8 @@ def load_paths(path: Path, fabric: Fabric) -> dict[Way, PathMap]:
                 )
             )
             continue
-        found[Way(source.index, target.index, one.dport, one.proto)] = _complete(one, known)
+        way = Way(source.index, target.index, one.dport, one.proto)
+        found[way] = Learned(_complete(one, known), one.epoch)
     if faults:
         raise ConfigError(*faults)
     return found

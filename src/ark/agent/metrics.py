@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from ark.agent.addresses import SocketAddress
 from ark.agent.daemon import Agent
+from ark.agent.status import learned_counts
 from ark.control.histogram import Times
 from ark.control.load import FLOW
 
@@ -118,6 +119,18 @@ class AgentCollector(Collector):
             ("ark_cpu_seconds", "CPU time", usage.ru_utime + usage.ru_stime),
         ):
             yield GaugeMetricFamily(name, text, value=value)
+        yield from self._learned()
+
+    def _learned(self) -> Iterator[Metric]:
+        """Of learned paths, where there are any."""
+        counts = learned_counts(self._agent.book.learned)
+        if counts["epoch"]:
+            maps = GaugeMetricFamily("ark_learned_maps", "Learned maps by their state", labels=["state"])
+            for state in ("valid", "in_doubt"):
+                maps.add_metric([state], counts[state])
+            yield maps
+            text = "Greatest epoch of a learned map"
+            yield GaugeMetricFamily("ark_learned_epoch", text, value=counts["epoch"])
 
     def _times(self) -> Iterator[tuple[str, str, Times]]:
         engine, lags = self._agent.engine, self._agent.controller.replica.lags

@@ -268,7 +268,9 @@ class Service:
         controller = self._engine.controller
         try:
             if isinstance(request, Segment):
-                self._engine.feed(controller.segment_ended, served.flow, request.bytes_left)
+                assert served.ports is not None, "the controller knows of it"
+                mask = served.ports.mask
+                self._engine.feed(controller.segment_ended, served.flow, request.bytes_left, mask=mask)
             else:
                 self._engine.feed(controller.flow_started, served.flow)
         except LocalProtocolError:

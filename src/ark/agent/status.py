@@ -2,11 +2,12 @@
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ark.agent.ports import Learned, Way
 from ark.client.messages import Lanes
 from ark.control.load import FLOW
 from ark.control.rows import Row
@@ -54,6 +55,7 @@ def _summary(agent: "Agent", _: int) -> Table:
         "transfers": len(agent.service.transfers),
         "clients": len(agent.server.connections),
         "path_maps": len(agent.book),
+        "learned": learned_counts(agent.book.learned),
         "warnings": config.warnings,
         "decisions": plain(controller.decider.counters),
         "replication": plain(replica.counters),
@@ -192,6 +194,32 @@ def _why(agent: "Agent", flow: int) -> Table:
     return _cut(rows)
 
 
+def _maps(agent: "Agent", _: int) -> Table:
+    """The learned maps: which hold, and to which of their paths no port leads."""
+    return _cut(
+        [
+            {
+                "source": one.map.source,
+                "target": one.map.target,
+                "dport": one.map.dport,
+                "proto": one.map.proto,
+                "valid": one.is_valid,
+                "epoch": one.epoch,
+                "influence": str(one.map.influence),
+                "missing": list(one.map.missing),
+            }
+            for one in agent.book.learned.values()
+        ]
+    )
+
+
+def learned_counts(learned: Mapping[Way, Learned]) -> dict[str, int]:
+    """How many learned maps hold, how many are in doubt, and the greatest epoch of one."""
+    valid = sum(one.is_valid for one in learned.values())
+    epoch = max((one.epoch for one in learned.values()), default=0)
+    return {"valid": valid, "in_doubt": len(learned) - valid, "epoch": epoch}
+
+
 def _cut(rows: list[Table]) -> Table:
     return {"total": len(rows), "results": rows[:ROWS_MAX]}
 
@@ -211,5 +239,6 @@ TABLES: Final[dict[str, Callable[["Agent", int], Table]]] = {
     "links": _links,
     "transfers": _transfers,
     "clients": _clients,
+    "maps": _maps,
     "why": _why,
 }

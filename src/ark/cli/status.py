@@ -111,6 +111,11 @@ def _print_summary(summary: Row) -> None:
     print(f"  {'peers heard':<16}{summary['peers_heard']} of {summary['peers']}")
     for name in ("transfers", "reservations", "clients", "fabric", "policy", "address"):
         print(f"  {name:<16}{summary[name]}")
+    learned = summary["learned"]
+    assert isinstance(learned, Mapping)
+    if learned["epoch"]:
+        said = f"{learned['valid']} maps valid, {learned['in_doubt']} in doubt, epoch {learned['epoch']}"
+        print(f"  {'learned paths':<16}{said}")
     for group in ("decisions", "replication", "network"):
         counters = summary[group]
         assert isinstance(counters, Mapping)
