@@ -10,44 +10,28 @@ from collections.abc import Sequence
 from typing import Final
 
 from ark.fabric.topology import Fabric
+from ark.sim.schemes.counting import Counting
 from ark.sim.schemes.edge_colouring import edge_colours
-from ark.sim.schemes.link_counts import LinkCounts
-from ark.sim.schemes.ports import Steering
-from ark.sim.schemes.scheme import Assignment, FixedAtArrival, Transfer
+from ark.sim.schemes.scheme import Transfer
 
 HORIZON_NS: Final = 10_000
 
 
-class Planned(FixedAtArrival):
+class Planned(Counting):
     """Paths by edge colouring, batch by batch."""
 
     name = "planned"
 
     def __init__(self, fabric: Fabric, transfers: Sequence[Transfer], spread: Sequence[int]) -> None:
-        self._fabric = fabric
+        super().__init__(fabric, transfers, spread)
         self._transfers = transfers
-        self._spread = spread
-        self._steering = Steering(fabric, transfers)
-        self._counts = LinkCounts(fabric)
         self._plan: dict[int, int] = {}
 
-    def arrived(self, now_ns: int, transfer: Transfer) -> Assignment:
-        """The planned path, at once."""
+    def choose(self, transfer: Transfer) -> int:
+        """The planned path."""
         if transfer.index not in self._plan:
             self._make_plan(transfer)
-        wanted = (self._plan.pop(transfer.index),)
-        assignment = self._steering.assignment(transfer, wanted, self._spread[transfer.index], now_ns)
-        taken = self._counts.links(transfer.source, transfer.target, assignment.paths[0])
-        self._counts.put(transfer.index, taken)
-        return assignment
-
-    def completed(self, now_ns: int, index: int) -> None:  # noqa: ARG002
-        """Its links have one transfer fewer."""
-        self._counts.drop(index)
-
-    def warnings(self) -> list[str]:
-        """Transfers that could not be steered."""
-        return self._steering.warnings()
+        return self._plan.pop(transfer.index)
 
     def _make_plan(self, first: Transfer) -> None:
         """Plan all transfers from this one on that begin soon."""
