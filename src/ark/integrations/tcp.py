@@ -20,7 +20,8 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import TracebackType
+from typing import Final
 
 from ark.errors import LocalProtocolError
 
@@ -42,11 +43,22 @@ _Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 """What ``connect`` takes, as ``getaddrinfo`` gives it."""
 
 
-class _Attempt(NamedTuple):
-    """A socket that is ready to connect; ``last`` if it may take any port."""
+class _Attempt:
+    """A socket that is closed unless it connects; on errors that are passed over, another attempt is made."""
 
-    socket: socket.socket
-    last: bool
+    def __init__(self, made: socket.socket, passed_over: frozenset[int]) -> None:
+        self._socket = made
+        self._passed_over = passed_over
+
+    def __enter__(self) -> socket.socket:
+        return self._socket
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is not None:
+            self._socket.close()
+        return isinstance(error, OSError) and error.errno in self._passed_over
 
 
 def connect(
@@ -96,18 +108,9 @@ def _connect(
 ) -> socket.socket:
     """``connect`` to one of the addresses of a name."""
     for attempt in _attempts(family, source, ports):
-        made = attempt.socket
-        made.settimeout(timeout_s)
-        try:
+        with attempt as made:
+            made.settimeout(timeout_s)
             made.connect(where)
-        except OSError as error:
-            made.close()
-            if attempt.last or error.errno not in _TAKEN:
-                raise
-        except BaseException:
-            made.close()
-            raise
-        else:
             made.settimeout(None)
             return made
     raise AssertionError("the last attempt returns or raises")
@@ -133,18 +136,9 @@ async def _connect_async(
     """``connect_async`` to one of the addresses of a name."""
     loop = asyncio.get_running_loop()
     for attempt in _attempts(family, source, ports):
-        made = attempt.socket
-        made.setblocking(False)
-        try:
+        with attempt as made:
+            made.setblocking(False)
             await loop.sock_connect(made, where)
-        except OSError as error:
-            made.close()
-            if attempt.last or error.errno not in _TAKEN:
-                raise
-        except BaseException:
-            made.close()
-            raise
-        else:
             return made
     raise AssertionError("the last attempt returns or raises")
 
@@ -169,21 +163,13 @@ def connect_within(
         raise LocalProtocolError(f"ports {ports}: give a range of ports without gaps")
     _check(ports)
     family, *_, where = socket.getaddrinfo(*target, _family(source), socket.SOCK_STREAM)[0]
-    made = _bound(family, source, 0)
-    try:
+    with _Attempt(_bound(family, source, 0), _TAKEN | {errno.ENOPROTOOPT}) as made:
         made.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE, struct.pack("=HH", ports[0], ports[-1]))
         made.settimeout(timeout_s)
         made.connect(where)
         made.settimeout(None)
-    except OSError as error:
-        made.close()
-        if error.errno not in _TAKEN | {errno.ENOPROTOOPT}:
-            raise
-        return connect(target, source=source, ports=ports, timeout_s=timeout_s)
-    except BaseException:
-        made.close()
-        raise
-    return made
+        return made
+    return connect(target, source=source, ports=ports, timeout_s=timeout_s)
 
 
 def source_port(connection: socket.socket) -> int:
@@ -204,11 +190,11 @@ def _attempts(family: socket.AddressFamily, source: str, ports: Sequence[int]) -
         if any(port in range_ for range_ in reserved):
             continue
         try:
-            yield _Attempt(_bound(family, source, port), last=False)
+            yield _Attempt(_bound(family, source, port), _TAKEN)
         except OSError as error:
             if error.errno not in {errno.EADDRINUSE, errno.EACCES}:  # the latter: a port of root's
                 raise
-    yield _Attempt(_bound(family, source, 0), last=True)
+    yield _Attempt(_bound(family, source, 0), frozenset())
 
 
 def _reserved_ports() -> list[range]:
