@@ -178,7 +178,7 @@ def _others_see_it(fabric: Path, short: str) -> None:
             "--name",
             short,
             "h0",
-            sys.executable,
+            "python",  # that of this command, though no PATH says so
             "-m",
             "ark.cli.main",
             "status",
@@ -187,6 +187,7 @@ def _others_see_it(fabric: Path, short: str) -> None:
         check=True,
         capture_output=True,
         text=True,
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )
     summary = json.loads(asked.stdout)
     assert '"h0"' in asked.stdout

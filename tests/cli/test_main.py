@@ -34,8 +34,11 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert f"Usage: ark {name}" in capsys.readouterr().out
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == 0
+@pytest.mark.parametrize(
+    "command", ["", "simulate", "path map", "fabric check", "discover watch", "lab", "lab up"]
+)
+def test_version(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command.split(), "--version"]) == 0
     assert capsys.readouterr().out.strip() == __version__
 
 

@@ -8,6 +8,7 @@ import cyclopts
 import msgspec
 from cyclopts import Parameter
 
+from ark import __version__
 from ark.cli.flags import fabric_of
 from ark.cli.output import note, print_json, print_table
 from ark.errors import ConfigError
@@ -16,7 +17,9 @@ from ark.fabric import Path as FabricPath
 from ark.fabric.schema_text import json_schema, sections
 from ark.fabric.summary import Summary, lines, summarise
 
-app: Final = cyclopts.App(name="fabric", help="Check a fabric file, show what it means, or print its schema.")
+app: Final = cyclopts.App(
+    name="fabric", help="Check a fabric file, show what it means, or print its schema.", version=__version__
+)
 
 Json = Annotated[bool, Parameter(help="Print one JSON object.")]
 

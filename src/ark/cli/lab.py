@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from ark import __version__
 from ark.cli.flags import count, fabric_of
 from ark.cli.output import note, print_json
 from ark.errors import ConfigError, LabError
@@ -30,7 +32,9 @@ DOWN_S: Final = 30.0
 POLL_S: Final = 0.1
 
 app: Final = cyclopts.App(
-    name="lab", help="Build a real fabric out of network namespaces, with real agents, and measure in it."
+    name="lab",
+    help="Build a real fabric out of network namespaces, with real agents, and measure in it.",
+    version=__version__,
 )
 app.command(
     "ark.cli.lab_run:app", name="run", help="Run the paper's workload with real bytes, and compare schemes."
@@ -103,7 +107,7 @@ def down(*, name: Name = UP, json: Json = False) -> None:
         print("\n".join(f"{one} is gone" for one in ended) or "no lab is up")
 
 
-@app.command
+@app.command(version_flags=())
 def shell(
     node: Annotated[str, Parameter(help="A host or switch, such as h0, leaf1 or spine3.")],
     *command: Annotated[str, Parameter(help="A command in place of a shell.", allow_leading_hyphen=True)],
@@ -111,7 +115,8 @@ def shell(
 ) -> None:
     """Open a shell (or run a command) in the network of one host or switch of the lab that is up.
 
-    ARK_SOCKET is set: `ark status`, `ark top` and programs that use ARK ask the agent of that host.
+    ARK_SOCKET is set: `ark status`, `ark top` and programs that use ARK ask the agent of that host. `ark` and
+    `python` are those that run this command. Write -- before a command that has --help among its arguments.
     """
     one = _full(name)
     found = read_note(one)
@@ -124,6 +129,7 @@ def shell(
         environment = os.environ | {
             "ARK_SOCKET": str(BASE / one / f"{node}.sock"),
             "PS1": f"{node}# ",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         }
         try:
             os.execvpe(words[0], words, environment)  # noqa: S606 - what the user asked for

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from ark import __version__
 from ark.cli.flags import fabric_of, host_names
 from ark.cli.flow_batch import Nics, Routed, protocol, read_batch
 from ark.cli.output import note, print_json, print_table
@@ -16,7 +17,9 @@ from ark.errors import ConfigError
 from ark.fabric import Fabric, FiveTuple, Influence, Nic, PathMap, path_map, route
 from ark.fabric.roce import DPORT, SPORTS, flow_label_of_sport
 
-app: Final = cyclopts.App(name="path", help="Predict, pick and map the paths that source ports lead to.")
+app: Final = cyclopts.App(
+    name="path", help="Predict, pick and map the paths that source ports lead to.", version=__version__
+)
 
 Form = Literal["list", "mooncake", "flow-labels"]
 
