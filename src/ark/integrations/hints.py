@@ -16,7 +16,7 @@ from typing import Any, Final
 from ark.client.aio import AsyncClient, AsyncTransfer
 from ark.errors import ArkError, ConfigError, Fault
 from ark.integrations.logs import log
-from ark.integrations.sessions import Peers, peers_from
+from ark.integrations.sessions import PeerNames, peers_from
 from ark.integrations.steering import ROCE_PORT
 from ark.kv import KvModel, by_name, kv_models, plain_name
 
@@ -61,7 +61,7 @@ class Hints:
         model: KvModel,
         *,
         client: AsyncClient | None = None,
-        peers: Peers | None = None,
+        peers: PeerNames | None = None,
         dport: int = ROCE_PORT,
         proto: str = "udp",
     ) -> None:

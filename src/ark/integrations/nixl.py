@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
     sizes: Sizes | None
 
 
-class Peer(NamedTuple):
+class Remote(NamedTuple):
     """What is known about a remote agent: the engine's name of its host, and the path of each worker."""
 
     session: str
@@ -49,7 +49,7 @@ class AgentSteering:
         self._ark_lock = threading.Lock()
         self._ark_workers: Workers | None = None
         self._ark_bound = False
-        self._ark_peers: dict[str, Peer] = {}
+        self._ark_remotes: dict[str, Remote] = {}
         self._ark_prepared: dict[int, Prepared] = {}
         self._ark_sendings: dict[int, Sending] = {}
         super().__init__(*arguments, **named)
@@ -78,8 +78,8 @@ class AgentSteering:
         name = super().add_remote_agent(metadata)  # type: ignore[misc]
         session, paths = peer_at_hand(), opened.paths_since(mark, self.steering.lanes)
         with self._ark_lock:
-            before = self._ark_peers.get(_text(name), Peer("", ()))
-            self._ark_peers[_text(name)] = Peer(session or before.session, paths or before.paths)
+            before = self._ark_remotes.get(_text(name), Remote("", ()))
+            self._ark_remotes[_text(name)] = Remote(session or before.session, paths or before.paths)
         return name
 
     def prep_xfer_dlist(self, agent_name: str, xfer_list: Any, *more: Any, **named: Any) -> Any:
@@ -157,7 +157,7 @@ class AgentSteering:
             return make(*arguments, **named)
         self._ark_bind()
         with self._ark_lock:
-            met = self._ark_peers.get(peer or "", Peer("", ()))
+            met = self._ark_remotes.get(peer or "", Remote("", ()))
         unknown = (None,) * len(workers)
         sending = self.steering.begin(met.session, size_bytes or 0, met.paths or unknown)
         try:

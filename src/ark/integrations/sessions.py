@@ -23,7 +23,7 @@ NAME_MAX: Final = 255
 _talking_to: Final[contextvars.ContextVar[str | None]] = contextvars.ContextVar("ark_peer", default=None)
 
 
-class Peers:
+class PeerNames:
     """The fabric's name of a peer, or its address where none is given.
 
     Parameters
@@ -43,7 +43,7 @@ class Peers:
         return self._names.get(host, host)
 
 
-def peers_from(environment: Mapping[str, str] = os.environ) -> Peers:
+def peers_from(environment: Mapping[str, str] = os.environ) -> PeerNames:
     """The peers that ``ARK_PEERS`` names.
 
     Raises
@@ -59,7 +59,7 @@ def peers_from(environment: Mapping[str, str] = os.environ) -> Peers:
         names[address] = name
     if faults:
         raise ConfigError(*faults)
-    return Peers(names)
+    return PeerNames(names)
 
 
 def host_of(session: str) -> str | None:

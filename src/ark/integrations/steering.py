@@ -14,7 +14,7 @@ from typing import Final, Self
 from ark.client import Client, Transfer, default_client
 from ark.errors import ArkError
 from ark.integrations.logs import log
-from ark.integrations.sessions import Peers, peers_from
+from ark.integrations.sessions import PeerNames, peers_from
 
 SMALL_BYTES: Final = 65_536
 """Below this a transfer is not worth a question: metadata, flags, the tail of a prompt."""
@@ -89,7 +89,7 @@ class Steering:
         dport: int = ROCE_PORT,
         proto: str = "udp",
         client: Client | None = None,
-        peers: Peers | None = None,
+        peers: PeerNames | None = None,
     ) -> None:
         self.lanes = max(1, lanes)
         self.dport = dport

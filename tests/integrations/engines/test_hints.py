@@ -16,12 +16,12 @@ from ark.client.aio import AsyncClient
 from ark.errors import ConfigError
 from ark.integrations.hints import Expected, Hints, hinted, model_from
 from ark.integrations.prefill_hint import BODY_MAX, PrefillHint, prompt_tokens
-from ark.integrations.sessions import Peers
+from ark.integrations.sessions import PeerNames
 from ark.kv import by_name, kv_models
 
 MODEL = by_name(kv_models())["llama-3-8b"]
 TOKEN = 131_072
-PEERS = Peers({"10.9.0.2": "h2"})
+PEERS = PeerNames({"10.9.0.2": "h2"})
 
 
 def run_hinted(watched: Watched, work: Callable[[Hints], Coroutine[Any, Any, None]]) -> None:

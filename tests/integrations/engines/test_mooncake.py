@@ -15,7 +15,7 @@ from ark.client.session import Assignment, Session
 from ark.integrations import mooncake, mooncake_lanes
 from ark.integrations.mooncake import SteeredEngine, udp_sports
 from ark.integrations.mooncake_lanes import why_one
-from ark.integrations.sessions import Peers
+from ark.integrations.sessions import PeerNames
 from ark.integrations.steering import Steering
 
 SESSION = "10.9.0.2:15403"
@@ -172,7 +172,7 @@ def test_without_an_agent_writes_take_the_lanes_in_turn(run_log: RunLog, tmp_pat
     engine_type.network.buffers = {SESSION: 4096}
     engine_type.network.connecting = lambda number, _: run_log.opened(number)
     client = Client(tmp_path / "nobody.sock")
-    engine = SteeredEngine(engine_type, Steering(4, proto="tcp", dport=0, client=client, peers=Peers()))
+    engine = SteeredEngine(engine_type, Steering(4, proto="tcp", dport=0, client=client, peers=PeerNames()))
     engine.initialize("10.9.0.1", "P2PHANDSHAKE", "tcp", "")
     assert [engine.transfer_sync_write(SESSION, 65_536, 1, MB) for _ in range(8)] == [0] * 8
     assert [write.engine for write in engine_type.network.writes] == [0, 1, 2, 3, 0, 1, 2, 3]

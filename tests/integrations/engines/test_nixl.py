@@ -12,7 +12,7 @@ from tests.integrations.engines.watching import Reserved, RunLog, Watched
 from ark.client import Client
 from ark.integrations import nixl
 from ark.integrations.nixl import steered_agent, steering_for_ucx
-from ark.integrations.sessions import Peers, talking_to
+from ark.integrations.sessions import PeerNames, talking_to
 from ark.integrations.steering import Steering
 
 BLOCK = 65_536
@@ -207,7 +207,7 @@ def test_a_restart_of_the_agent_in_mid_transfer(made: Made, watched: Watched) ->
 
 
 def test_without_an_agent_transfers_take_the_workers_in_turn(run_log: RunLog, tmp_path: Any) -> None:
-    steering = Steering(4, dport=0, proto="tcp", client=Client(tmp_path / "nobody.sock"), peers=Peers())
+    steering = Steering(4, dport=0, proto="tcp", client=Client(tmp_path / "nobody.sock"), peers=PeerNames())
     agent = steered_agent(nixl_api.nixl_agent, steering)("prefill")
     agent.connecting = run_log.opened
     with talking_to("10.9.0.2"):

@@ -13,7 +13,7 @@ from tests.integrations.engines.watching import RunLog, Watched
 from ark.errors import ConfigError
 from ark.integrations import versions
 from ark.integrations.plugins import wanted
-from ark.integrations.sessions import Peers, host_of, peers_from
+from ark.integrations.sessions import PeerNames, host_of, peers_from
 from ark.integrations.steering import Steering
 from ark.integrations.versions import complaint, fits, stay_away
 from ark.integrations.wiring import ConnectionLog, Opened, lanes_to_make, opened_by
@@ -62,7 +62,7 @@ def test_peers_by_their_names_in_the_fabric() -> None:
         "10.1.0.7",
         None,
     ]
-    assert Peers().target("10.1.0.8:1") == "10.1.0.8"
+    assert PeerNames().target("10.1.0.8:1") == "10.1.0.8"
 
 
 @pytest.mark.parametrize("text", ["10.1.0.8", "=h8", "10.1.0.8=", "10.1.0.8=" + "x" * 256])
@@ -81,7 +81,7 @@ def test_a_fault_in_the_peers_is_said_once_and_stops_nothing(
 
 
 def test_a_host_that_the_fabric_does_not_have(watched: Watched) -> None:
-    steering = Steering(4, client=watched.client, peers=Peers())
+    steering = Steering(4, client=watched.client, peers=PeerNames())
     assert not steering.begin("10.77.0.1:1", 1 << 20, (0, 1, 2, 3)).steered
 
 
