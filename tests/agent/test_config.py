@@ -226,7 +226,7 @@ def test_what_is_wrong_about_nats_is_said_where_it_is_used(
         'servers = ["nats://u:p@n1", "http://n2", "nats://n3:99999"]\nprefix = "a.b"\nuser = "h0"\n'
         'password_file = "password"\n'
     )
-    monkeypatch.setattr("ark.agent.config.find_spec", lambda _: None)
+    monkeypatch.setattr("ark.agent.nats_settings.find_spec", lambda _: None)
     assert faults(write(folder, NATS + broken)) == [
         "agent.toml: control.transport: \"nats\" needs a package; run: pip install 'ark-kv[nats]'",
         'agent.toml: control.nats.prefix: "a.b" is no word of letters, digits and hyphens',

@@ -12,7 +12,8 @@ from tests.agent.cohort import PATIENCE_S, Cohort
 from tests.agent.nats_server import nats_server
 
 from ark.agent import Agent, load_config
-from ark.agent.nats_transport import NatsSettings, NatsTransport
+from ark.agent.nats_settings import NatsSettings
+from ark.agent.nats_transport import NatsTransport
 from ark.control.outbox import Send
 from ark.control.wire import Key, Put, down, encode_message, host_id, seal, up
 

@@ -4,20 +4,18 @@ import grp
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
 from ark.agent.addresses import PORT, SocketAddress, format_address, parse_address
 from ark.agent.key_file import load_keys
 from ark.agent.learned_paths import load_paths
-from ark.agent.nats_transport import NatsSettings
+from ark.agent.nats_settings import NatsSettings, nats_settings
 from ark.agent.ports import Learned, Way
 from ark.agent.schema import AgentFile, PolicyTable
-from ark.agent.text_file import exposed, read_text
+from ark.agent.text_file import read_text
 from ark.control.lease import HEARTBEAT_NS
 from ark.control.policy import Policy
 from ark.control.wire import Keys
@@ -179,6 +177,7 @@ class _Reader:
         if self.faults:
             return None
         assert keys is not None
+        assert nats is not None
         assert group is not None
         assert policy is not None
         return AgentConfig(
@@ -312,40 +311,12 @@ class _Reader:
             self._fault(where, str(error))
             return None
 
-    def _nats(self, file: AgentFile) -> NatsSettings:
-        """What the transport needs; its parts are looked at only where it is used."""
-        table = file.control.nats
-        used = file.control.transport == "nats"
-        if used and find_spec("nats") is None:
-            self._fault("control.transport", "\"nats\" needs a package; run: pip install 'ark-kv[nats]'")
-        if used and not table.servers:
-            self._fault("control.nats.servers", "is empty; write at least one server")
-        if used and not (table.prefix.isascii() and table.prefix.replace("-", "").isalnum()):
-            self._fault(
-                "control.nats.prefix", f"{quoted(table.prefix)} is no word of letters, digits and hyphens"
-            )
-        for place, server in enumerate(table.servers):
-            if used and not _is_server(server):
-                self._fault(
-                    f"control.nats.servers[{place}]",
-                    f'{quoted(server)} is no server; write it like "nats://10.0.0.1:4222" or "tls://…"',
-                )
-        password = None
-        if used and (table.user is None) != (table.password_file is None):
-            self._fault("control.nats", "user and password_file belong together; give both or none")
-        elif used and table.password_file is not None:
-            password = self._password(self._file(table.password_file))
-        ca_file = None if table.ca_file is None else self._file(table.ca_file)
-        return NatsSettings(table.servers, table.prefix, table.user, password, ca_file)
-
-    def _password(self, path: Path) -> str | None:
+    def _nats(self, file: AgentFile) -> NatsSettings | None:
         try:
-            text = read_text(path, "a password")
+            return nats_settings(file.control, self.path)
         except ConfigError as error:
             self.take(error)
             return None
-        self.faults += exposed(path)
-        return text.strip()
 
     def _metrics(self, text: str | None) -> SocketAddress | None:
         return None if text is None else self._address("metrics.listen", text, None)
@@ -358,13 +329,3 @@ class _Reader:
         except KeyError:
             self._fault("api.group", f"{quoted(name)} is no group of this machine; run: groupadd")
             return None
-
-
-def _is_server(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        port = url.port
-    except ValueError:
-        return False
-    plain = url.path in {"", "/"} and not url.query and url.username is None
-    return url.scheme in {"nats", "tls"} and bool(url.hostname) and port != 0 and plain

@@ -14,12 +14,11 @@ import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ark.agent.addresses import SocketAddress
 from ark.agent.logs import log
+from ark.agent.nats_settings import NatsSettings
 from ark.agent.transport import QUEUE_MAX, SLICE, Receive, TransportCounters
 from ark.control.outbox import Send
 from ark.control.wire import direct
@@ -44,17 +43,6 @@ FAULTS_SAID: Final = 20
 
 CLOSE_S: Final = 1.0
 """How long the end of a connection may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class NatsSettings:
-    """Where the servers are, and who we are to them."""
-
-    servers: tuple[str, ...]
-    prefix: str
-    user: str | None = None
-    password: str | None = None
-    ca_file: Path | None = None
 
 
 class NatsTransport:
