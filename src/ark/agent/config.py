@@ -14,7 +14,7 @@ from ark.agent.key_file import load_keys
 from ark.agent.learned_paths import load_paths
 from ark.agent.nats_settings import NatsSettings, nats_settings
 from ark.agent.ports import Learned, Way
-from ark.agent.schema import AgentFile, PolicyTable
+from ark.agent.schema import AgentFile, ControlTable, PolicyTable
 from ark.agent.text_file import read_text
 from ark.control.lease import HEARTBEAT_NS
 from ark.control.policy import Policy
@@ -142,14 +142,7 @@ class _Reader:
                 self.faults.append(Fault(f"{self.path}: {where}" if where else str(self.path), fault))
 
     def read(self, table: dict[str, object]) -> AgentConfig | None:
-        keys_of_file = FaultList()
-        file = read_table(table, AgentFile, keys_of_file)
-        try:
-            keys_of_file.raise_if_any()
-        except ConfigError as error:
-            for fault in error.faults:
-                where = f"{self.path}: {fault.where}" if isinstance(fault, Fault) else str(self.path)
-                self.faults.append(Fault(where, fault.what if isinstance(fault, Fault) else fault))
+        file = self._file_of(table)
         if file is None:
             return None
         keys = self._keys(file)
@@ -157,13 +150,7 @@ class _Reader:
         receive_buffer = self._size("control.receive_buffer", file.control.receive_buffer)
         metrics = self._metrics(file.metrics.listen)
         gid = self._gid(file.api.group)
-        lease_ns, heartbeat_ns = parse_time(file.control.lease), parse_time(file.control.heartbeat)
-        if heartbeat_ns < HEARTBEAT_NS // 250 or lease_ns < LEASE_BEATS_MIN * heartbeat_ns:
-            self._fault(
-                "control.lease",
-                f"{file.control.lease} with a heartbeat every {file.control.heartbeat}: a lease lasts at "
-                f"least {LEASE_BEATS_MIN} heartbeats, and a heartbeat at least 1ms",
-            )
+        lease_ns, heartbeat_ns = self._lease(file.control)
         group = self._address("control.group", file.control.group, None)
         nats = self._nats(file)
         host = None if fabric is None else self._host(file, fabric)
@@ -205,6 +192,29 @@ class _Reader:
             metrics=metrics,
             log_level=file.log.level,
         )
+
+    def _file_of(self, table: dict[str, object]) -> AgentFile | None:
+        """The table as its schema has it; None if no part of it can be judged."""
+        keys_of_file = FaultList()
+        file = read_table(table, AgentFile, keys_of_file)
+        try:
+            keys_of_file.raise_if_any()
+        except ConfigError as error:
+            for fault in error.faults:
+                where = f"{self.path}: {fault.where}" if isinstance(fault, Fault) else str(self.path)
+                self.faults.append(Fault(where, fault.what if isinstance(fault, Fault) else fault))
+        return file
+
+    def _lease(self, control: ControlTable) -> tuple[int, int]:
+        """Nanoseconds that a lease lasts, and between two heartbeats."""
+        lease_ns, heartbeat_ns = parse_time(control.lease), parse_time(control.heartbeat)
+        if heartbeat_ns < HEARTBEAT_NS // 250 or lease_ns < LEASE_BEATS_MIN * heartbeat_ns:
+            self._fault(
+                "control.lease",
+                f"{control.lease} with a heartbeat every {control.heartbeat}: a lease lasts at "
+                f"least {LEASE_BEATS_MIN} heartbeats, and a heartbeat at least 1ms",
+            )
+        return lease_ns, heartbeat_ns
 
     def _fault(self, where: str, what: str) -> None:
         self.faults.append(Fault(f"{self.path}: {where}", what))
