@@ -48,6 +48,10 @@ def test_version(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["reproduc"], 'ark: unknown command "reproduc"; did you mean "reproduce"?\n'),
         (["zzz"], f'ark: unknown command "zzz"; there are {", ".join(COMMANDS)}\n'),
         (["--nonsense"], "ark: unknown option --nonsense; options stand behind a command, see: ark --help\n"),
+        (
+            ["run", "ls", "-l"],
+            "ark: unknown option: -l; if it is one of the program's, write -- before the program\n",
+        ),
     ],
 )
 def test_bad_usage_is_one_line(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ def shell(
     """Open a shell (or run a command) in the network of one host or switch of the lab that is up.
 
     ARK_SOCKET is set: `ark status`, `ark top` and programs that use ARK ask the agent of that host. `ark` and
-    `python` are those that run this command. Write -- before a command that has --help among its arguments.
+    `python` are those that run this command. Write -- before a command that has --help or -- in itself.
     """
     one = _full(name)
     found = read_note(one)

@@ -30,6 +30,9 @@ COMMANDS: Final = {
 }
 """Every subcommand with the line that ``ark --help`` shows; the module ``ark.cli.NAME`` has its ``app``."""
 
+RUN: Final = ("run",)
+"""The command that starts a program, whose options could be taken for its own."""
+
 SIM_MODULES: Final = frozenset({"jinja2", "matplotlib", "numba", "polars"})
 """What the extra ``sim`` brings; a GPU host does without it."""
 
@@ -91,7 +94,10 @@ def _explain(error: BaseException) -> tuple[int, str]:
 def _usage(error: cyclopts.CycloptsError) -> str:
     """What Cyclopts says, on one line and in the form of our own messages."""
     text = " ".join(str(error).split())
-    return text[:1].lower() + text[1:]
+    text = text[:1].lower() + text[1:]
+    if isinstance(error, cyclopts.UnknownOptionError) and tuple(error.command_chain or ()) == RUN:
+        text = f"{text.rstrip('.')}; if it is one of the program's, write -- before the program"
+    return text
 
 
 def _missing_module(error: ImportError) -> str:
