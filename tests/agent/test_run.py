@@ -238,9 +238,9 @@ def test_the_guides_two_agents_on_one_machine(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
         )
-        path, port = map(int, done.stdout.split())
-        assert path in range(4)
-        assert port >= 0xC000
+        found = re.fullmatch(r"<transfer path=([0-3]) source_port=(\d+)>\n", done.stdout)
+        assert found, done.stdout
+        assert int(found[2]) >= 0xC000
     finally:
         for agent in agents:
             agent.kill()
