@@ -103,7 +103,7 @@ def test_what_is_wrong_is_said(
         assert "--size" in said
         assert "--wait" in said
     else:
-        assert said.startswith(text)
+        assert text in said  # behind a word about a library that is not built, where that is so
 
 
 def test_without_the_library_the_program_runs_all_the_same(
