@@ -19,8 +19,8 @@ from tests.control.rig import (
     datagram,
 )  # fmt: skip
 
+from ark.control import own_id, peer_rows, replica, wire
 from ark.control import peer as peer_module
-from ark.control import peer_rows, replica, wire
 from ark.control.epoch import EPOCH_MAX
 from ark.control.lease import LEASE_NS
 from ark.control.reports import Ignored, Trouble
@@ -204,16 +204,16 @@ def test_jumps_are_limited_and_too_many_mean_that_somebody_lives_under_our_id() 
     tell(200, 2002)
     tell(300, 2003)
     assert state() == (201, False)
-    for jump in range(2, replica.JUMPS_MAX + 1):
-        wires.now += replica.JUMP_NS
+    for jump in range(2, own_id.JUMPS_MAX + 1):
+        wires.now += own_id.JUMP_NS
         tell(1000 * jump, 2003 + jump)
-    last = 1000 * replica.JUMPS_MAX + 1
+    last = 1000 * own_id.JUMPS_MAX + 1
     assert state() == (last, False)
-    wires.now += replica.JUMP_NS
+    wires.now += own_id.JUMP_NS
     tell(10**6, 3000)
     tell(10**6, 3001)
     assert state() == (last, True)
-    wires.wait(replica.CLONE_LEASES * LEASE_NS + 1)
+    wires.wait(own_id.CLONE_LEASES * LEASE_NS + 1)
     assert state()[1] is False
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ark.control import lease, outbox, peer, peer_rows, repair, replica, stream, wire
+from ark.control import lease, outbox, own_id, peer, peer_rows, repair, replica, stream, wire
 from ark.control.wire import Beat, Drop, Key, Keys, Put, encode_message, host_id, open_datagram, seal
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "wire.md").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def test_the_worked_datagram_is_what_is_sent() -> None:
 
 
 def test_every_bound_of_the_page_is_the_one_in_the_code() -> None:
-    parts = (wire, stream, repair, peer, peer_rows, replica, lease, outbox)
+    parts = (wire, stream, repair, peer, peer_rows, replica, own_id, lease, outbox)
     modules = {part.__name__.rpartition(".")[2]: part for part in parts}
     rows = re.findall(r"^\| `(\w+)\.(\w+)` \| ([\d,]+) \|", PAGE, flags=re.MULTILINE)
     assert len(rows) >= 25

@@ -22,11 +22,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ark.control.clock import HybridClock
-from ark.control.epoch import EPOCH_MAX, jump_over
 from ark.control.geometry import Geometry
 from ark.control.histogram import Times, decades_ns
 from ark.control.lease import HEARTBEAT_NS, LEASE_NS, Leases
 from ark.control.outbox import BATCH_NS, Outbox, Send
+from ark.control.own_id import OwnId
 from ark.control.peer import Peer
 from ark.control.peer_rows import PeerRows
 from ark.control.randomness import Randomness
@@ -54,7 +54,6 @@ from ark.control.wire import (
 )
 from ark.control.wire import Drop as DropMessage
 from ark.errors import PeerProtocolError
-from ark.units import NS_PER_S
 
 PEERS_MAX: Final = 16_384
 """Hosts known at once, where anybody with the key may join. Full: the one silent for longest is forgotten (it
@@ -66,18 +65,8 @@ CHALLENGE_NS: Final = 50_000_000
 NOTICE_NS: Final = 100_000_000
 """Least time between two notices of a greater epoch to one host."""
 
-JUMP_NS: Final = NS_PER_S
-"""Least time between two jumps over a greater epoch of ours: each has all our rows announced anew."""
-
-JUMPS_MAX: Final = 4
-"""Jumps in a life that a bad disk and clock explain. More: somebody lives under our id."""
-
 LAG_BOUNDS_NS: Final = decades_ns(100_000, 5)
 """Classes of lags: 100 µs to 5 s."""
-
-CLONE_LEASES: Final = 10
-"""How many leases long a datagram with our id keeps us from steering: a live clone keeps us from it for good,
-one recorded datagram does not."""
 
 
 class ReplicaConfig(Struct, frozen=True, kw_only=True):
@@ -153,9 +142,8 @@ class Replica:
     """
 
     __slots__ = (
-        "_asks", "_beat_at", "_cloned_until", "_direct", "_jumped_at", "_jumps", "_leases", "_new_epoch",
-        "_peers", "_randomness", "_reporter", "_rows", "_serving", "_silent", "clock", "config",
-        "counters", "heard", "lags", "outbox",
+        "_asks", "_beat_at", "_direct", "_leases", "_new_epoch", "_own_id", "_peers", "_randomness",
+        "_reporter", "_rows", "_serving", "_silent", "clock", "config", "counters", "heard", "lags", "outbox",
     )  # fmt: skip
 
     def __init__(
@@ -186,10 +174,8 @@ class Replica:
         self._asks = Asks(randomness, self.counters)
         self._serving = Serving(self.counters)
         self._reporter = Reporter(self.counters)
+        self._own_id = OwnId(config.host, config.address, config.lease_ns, self._reporter)
         self._beat_at = now + int(config.heartbeat_ns * randomness.random())
-        self._cloned_until: int | None = None
-        self._jumps = 0
-        self._jumped_at: int | None = None
         self._new_epoch: int | None = None
 
     @property
@@ -200,7 +186,7 @@ class Replica:
     @property
     def cloned(self) -> bool:
         """Whether somebody else uses our id: then nothing may be steered."""
-        return self._cloned_until is not None
+        return self._own_id.cloned
 
     @property
     def peers(self) -> Mapping[int, Peer]:
@@ -255,8 +241,7 @@ class Replica:
         """Do what is due: leases, heartbeats, requests, chunks."""
         for host in self._leases.expired(now):
             self._expire(self._peers[host])
-        if self._cloned_until is not None and now >= self._cloned_until:
-            self._cloned_until = None
+        self._own_id.tick(now)
         for name in self._asks.due(now):
             peer = self._peers[name[0]]
             ask = self._asks.request(name, peer.streams[name[1]], now)
@@ -280,7 +265,7 @@ class Replica:
     def next_deadline(self) -> int:
         """When ``tick`` and ``take`` have something to do; there is always a next heartbeat."""
         deadlines = (
-            self._leases.next_deadline(), self._cloned_until, self._asks.next_deadline(),
+            self._leases.next_deadline(), self._own_id.next_deadline(), self._asks.next_deadline(),
             self._serving.next_deadline(), self.outbox.next_deadline(),
         )  # fmt: skip
         return min([self._beat_at, *(deadline for deadline in deadlines if deadline is not None)])
@@ -338,7 +323,7 @@ class Replica:
             self._reporter.report(Trouble.OTHER_FABRIC, datagram.host, datagram.fabric.hex(), now)
             return Ignored.OTHER_FABRIC
         if datagram.host == self.config.host:
-            return self._hear_own_id(datagram.epoch, address, now)
+            return self._own_id.hear(datagram.epoch, address, self.epoch, now)
         if datagram.subject != self._direct and datagram.subject not in self.config.listens:
             return Ignored.WRONG_SUBJECT
         return self._refuse_member(datagram.host, address, now)
@@ -355,23 +340,6 @@ class Replica:
         if not peer.stream(datagram.subject).window.accept(datagram.number):
             return Ignored.REPLAYED
         return None
-
-    def _hear_own_id(self, epoch: int, address: str, now: int) -> Ignored:
-        """Our own multicast comes back, also late from a former life; anything else means that there are two
-        of us.
-
-        A live clone at no other address (NATS) and of a smaller epoch sees ours, and stops on its side.
-        """
-        ours = not self.config.address or address == self.config.address
-        if ours and epoch <= self.epoch:
-            return Ignored.OWN_ECHO
-        self._see_clone(f"epoch {epoch} from {address or 'nowhere'}, ours is {self.epoch}", now)
-        return Ignored.OWN_ID
-
-    def _see_clone(self, detail: str, now: int) -> None:
-        self.counters.clones += 1
-        self._cloned_until = now + CLONE_LEASES * self.config.lease_ns
-        self._reporter.report(Trouble.CLONE, self.config.host, detail, now)
 
     def _refuse_member(self, host: int, address: str, now: int) -> Ignored | None:
         """Whether a host may speak to us, and from there."""
@@ -483,25 +451,13 @@ class Replica:
         stream.release_tombstones()
 
     def _hear_newer(self, known: int, host: int, now: int) -> None:
-        """A peer knows a greater epoch of ours: jump over it, unless somebody else lives in it."""
-        epoch = jump_over(self.epoch, known)
-        if epoch is None:
-            if known >= EPOCH_MAX:
-                self._reporter.report(Trouble.LAST_EPOCH, host, str(known), now)
-            return
-        if self.cloned or (self._jumped_at is not None and now - self._jumped_at < JUMP_NS):
-            return
-        if self._jumps >= JUMPS_MAX:
-            self._see_clone(f"epoch {known} is used by another, after {JUMPS_MAX} jumps", now)
-            return
-        self.counters.jumps += 1
-        self._reporter.report(Trouble.NEW_EPOCH, host, f"{self.epoch} to {epoch}", now)
-        self._jumped_at = now
-        self._jumps += 1
-        self._new_epoch = epoch
-        self._serving.clear()
-        self.outbox.restart(epoch, self.config.home)
-        self._beat_at = now
+        """A peer knows a greater epoch of ours."""
+        epoch = self._own_id.jump(self.epoch, known, host, now)
+        if epoch is not None:
+            self._new_epoch = epoch
+            self._serving.clear()
+            self.outbox.restart(epoch, self.config.home)
+            self._beat_at = now
 
     def _hear_stream(self, peer: Peer, subject: str, datagram: Datagram, now: int, wall_ns: int) -> None:
         """What a peer says to everybody: its rows, and its heartbeat."""

@@ -13,8 +13,9 @@ from ark.control.decision import Event
 from ark.control.epoch import first_epoch
 from ark.control.geometry import Geometry
 from ark.control.outbox import Send
+from ark.control.own_id import CLONE_LEASES
 from ark.control.policy import Policy
-from ark.control.replica import CLONE_LEASES, ReplicaConfig
+from ark.control.replica import ReplicaConfig
 from ark.control.rows import Row
 from ark.control.wire import ALL, Key, Keys, down, host_id, open_datagram, up
 from ark.fabric import leaf_spine
