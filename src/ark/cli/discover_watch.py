@@ -152,6 +152,7 @@ def watches_of(
             number=_numberer(one, numbering),
             now=now - interval_ns * place // len(watched),
             interval_ns=interval_ns,
+            turn=place,
         )
         for place, one in enumerate(watched)
     ]

@@ -4,6 +4,7 @@ from ark.cli.flags import names
 from ark.cli.output import note, print_json, print_table, progress
 from ark.errors import ConfigError
 from ark.fabric.nearest import nearest
+from ark.lab import learning
 from ark.lab.directory import name_of_run
 from ark.lab.experiment import LabExperiment
 from ark.lab.faults import FaultRun, fault_runs
@@ -15,8 +16,10 @@ from ark.units import format_time
 ALL = "all"
 
 
-def run_faults(experiment: LabExperiment, text: str, *, as_json: bool) -> int:
+def run_faults(experiment: LabExperiment, text: str, *, learn: bool, as_json: bool) -> int:
     """Run under ark while something breaks, once a fault, and say what held.
+
+    With ``learn`` ports are learned by probes, and watched by them while something breaks.
 
     Raises
     ------
@@ -25,15 +28,19 @@ def run_faults(experiment: LabExperiment, text: str, *, as_json: bool) -> int:
     """
     chosen = _chosen(experiment, text)
     rows: list[dict[str, object]] = []
+    fabric = experiment.fabric.lab
     note(f"building {experiment.fabric.lab.name}: {len(experiment.fabric.lab.hosts)} hosts …")
     with (
         lab(experiment.fabric.lab, name=name_of_run()) as built,
         progress(len(chosen), "Fault runs") as advance,
     ):
         built.crew.start()
-        for fault in chosen:
-            rows.append(_row(fault, run_fault(built, experiment, fault)))
-            advance(fault.name)
+        if learn:
+            learning.learn(built, dict.fromkeys(fabric.prefill, fabric.decode))
+        with learning.watching(built, fabric.prefill if learn else ()):
+            for fault in chosen:
+                rows.append(_row(fault, run_fault(built, experiment, fault, learned=learn)))
+                advance(fault.name)
     held = all(row["held"] for row in rows)
     if as_json:
         print_json({"engine": "emulated", "held": held, "results": rows})
@@ -54,8 +61,10 @@ def _chosen(experiment: LabExperiment, text: str) -> list[FaultRun]:
 def _row(fault: FaultRun, one: Emulated) -> dict[str, object]:
     """What must hold: bytes and claims always; paths unless the fault takes links away."""
     wrongs = [*one.failed, *([one.unsettled] if one.unsettled else [])]
-    if not fault.off_path:
+    if not fault.lost:
         wrongs = one.wrongs()
+    if one.relearned is not None:
+        wrongs += one.relearned.wrongs()
     row = one.result.row()
     return {
         "fault": fault.name,
@@ -71,6 +80,8 @@ def _row(fault: FaultRun, one: Emulated) -> dict[str, object]:
         "fct_p95_s": row["fct_p95_s"],
         "busy_share": one.busy.busy_share,
         "spoiled": one.spoiled,
+        "relearned": None if one.relearned is None else one.relearned.row(),
+        "remark": "" if one.relearned is None else one.relearned.sentence(),
     }
 
 
@@ -95,6 +106,8 @@ def _show(rows: list[dict[str, object]], *, held: bool) -> None:
         caption="Held: every transfer whole and right, all agents' tables equal, no claim left.",
     )
     for row in rows:
+        if row["remark"]:
+            print(f"- {row['fault']}: {row['remark']}.")
         wrongs = row["wrongs"]
         assert isinstance(wrongs, list)
         for wrong in wrongs:

@@ -34,6 +34,9 @@ from ark.sim.traffic import PresetWorkload
 from ark.units import format_rate, format_size
 
 REQUESTS: Final = 300
+REQUESTS_LEARN: Final = 900
+"""Of a fault run with ports that are learned: to learn anew takes all hosts of one machine seconds."""
+
 WRITES: Final = 30
 REQUESTS_MAX: Final = 10_000
 SEEDS: Final = 2
@@ -75,7 +78,7 @@ def run(
     qps
         Requests per second, one or several points. Default: 20,25; with --fault 25.
     requests
-        Requests of each run. Default: 300; with --mover mooncake 30.
+        Requests of each run. Default: 300; with --fault and --learn 900, with --mover mooncake 30.
     seeds
         Draws of traffic: seeds 0 to N-1. Default: 2.
     fault
@@ -85,7 +88,8 @@ def run(
         mooncake: the unmodified engine of PyPI moves the bytes, 16 MiB writes one after the other, and the
         counters say which spine each took. Nothing is compared then.
     learn
-        Agents are not told the hash seeds: every sending host learns its ports by `ark discover` first.
+        Agents are not told the hash seeds: every sending host learns its ports by `ark discover` first. With
+        --fault, `ark discover watch` keeps them right, and lost paths must not be used until they are back.
     """
     if mover == "mooncake":
         given = {"--out": out, "--qps": qps, "--seeds": seeds, "--fault": fault}
@@ -95,7 +99,8 @@ def run(
         wanted = count("--requests", WRITES if requests is None else requests, REQUESTS_MAX)
         return run_mooncake(scaled_fabric(fabric, rate, hash_seed).lab, wanted, as_json=json)
     chosen = scaled_fabric(fabric, rate, hash_seed)
-    requests = REQUESTS if requests is None else requests
+    if requests is None:
+        requests = REQUESTS_LEARN if learn and fault is not None else REQUESTS
     points = numbers("--qps", qps or (QPS if fault is None else QPS_FAULT))
     experiment = LabExperiment(
         fabric=chosen,
@@ -110,7 +115,7 @@ def run(
             raise ConfigError(
                 "--fault: prints its checks for one QPS and seed 0; leave --out and --seeds out"
             )
-        return run_faults(experiment, fault, as_json=json)
+        return run_faults(experiment, fault, learn=learn, as_json=json)
     if out is None:
         raise ConfigError("--out: name a folder for the results")
     return _compare(experiment, output(out), fabric, rate, learn=learn, as_json=json)

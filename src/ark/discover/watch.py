@@ -63,6 +63,8 @@ class Watch:
         no sense.
     now, interval_ns
         When the watch begins, and the time between two checks, in nanoseconds.
+    turn
+        Which path is checked first: maps that begin with different ones notice sooner what concerns one.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Watch:
         number: Callable[[Finding, int], LearnedMap],
         now: int,
         interval_ns: int = INTERVAL_NS,
+        turn: int = 0,
     ) -> None:
         self.learned = learned
         self.state = State(learned.state)
@@ -86,7 +89,7 @@ class Watch:
         self._interval_ns = interval_ns
         self._running: Check | Search | None = None
         self._is_of_all = False
-        self._turns = 0
+        self._turns = turn
         self._silent: Counter[int] = Counter()
         self._moved: int | None = None
 

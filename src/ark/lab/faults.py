@@ -28,8 +28,8 @@ class FaultRun:
         For people.
     late
         Hosts whose agents start with ``mend`` only.
-    off_path
-        Whether transfers may leave their chosen paths: switches send them elsewhere where links are lost.
+    lost
+        Links that go down. Transfers may then leave their chosen paths: switches send them elsewhere.
     """
 
     name: str
@@ -37,7 +37,7 @@ class FaultRun:
     break_: Action
     mend: Action
     late: tuple[str, ...] = ()
-    off_path: bool = False
+    lost: tuple[int, ...] = ()
 
 
 def fault_runs(fabric: Fabric) -> dict[str, FaultRun]:
@@ -45,20 +45,21 @@ def fault_runs(fabric: Fabric) -> dict[str, FaultRun]:
     spine = fabric.spines[0]
     uplink = next(link for link in fabric.links if link.target == spine)
     host = fabric.prefill[0]
+    at_spine, cable = _links_at(fabric, spine), _cable(fabric, uplink.index)
     runs = [
         FaultRun(
             "spine-down",
             f"{spine} goes down and comes back",
-            lambda lab: lab.made.apply(fabric.without_links(_links_at(fabric, spine))),
+            lambda lab: lab.made.apply(fabric.without_links(at_spine)),
             lambda lab: lab.made.apply(fabric),
-            off_path=True,
+            lost=tuple(at_spine),
         ),
         FaultRun(
             "link-down",
             f"the cable between {uplink.source} and {uplink.target} goes down and comes back",
-            lambda lab: lab.made.apply(fabric.without_links(_cable(fabric, uplink.index))),
+            lambda lab: lab.made.apply(fabric.without_links(cable)),
             lambda lab: lab.made.apply(fabric),
-            off_path=True,
+            lost=tuple(cable),
         ),
         FaultRun(
             "agent-killed",
@@ -95,6 +96,11 @@ class Schedule:
     def __init__(self, lab: Lab, fault: FaultRun, span_s: float) -> None:
         self._lab = lab
         self._due = [(BEGIN * span_s, fault.break_), (END * span_s, fault.mend)]
+
+    @property
+    def left(self) -> int:
+        """What is still to come: 2 before something breaks, 0 once it is mended."""
+        return len(self._due)
 
     def turn(self, now_s: float) -> None:
         """Do what is due."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 from ark.fabric import Fabric, route_flows
 from ark.lab.machine import Busy
 from ark.lab.orders import Done
+from ark.lab.relearned import Relearned
 from ark.sim.results import RunResult, SpineSeries
 from ark.sim.spine_log import SpineLog
+from ark.units import NS_PER_S
 from ark.workload.flows import Flows
 
 TCP = 6
@@ -36,6 +39,15 @@ class LinkBytes:
         first = max(0, int(np.searchsorted(self.time_s, begin_s, side="right")) - 1)
         last = min(len(self.time_s) - 1, int(np.searchsorted(self.time_s, end_s, side="left")))
         return int(column[last] - column[first])
+
+
+class Choice(NamedTuple):
+    """What ARK answered to a transfer, and when it was asked (seconds since the start of the run)."""
+
+    asked_s: float
+    source: str
+    target: str
+    path: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,10 @@ class Emulated:
         Why the times say more about the machine than about the network; empty where they do not.
     unsettled
         What the agents still claimed or disagreed on when all was over; empty if nothing.
+    choices
+        What ARK answered, where it was asked; in no order.
+    relearned
+        What agents knew of lost links, where they learn their ports by probes.
     """
 
     result: RunResult
@@ -78,6 +94,8 @@ class Emulated:
     late_p95_s: float
     spoiled: str
     unsettled: str
+    choices: tuple[Choice, ...] = ()
+    relearned: Relearned | None = None
 
     def wrongs(self) -> list[str]:
         """What must not be: wrong bytes, wrong paths, claims that stay."""
@@ -112,6 +130,20 @@ def kinds_of(done: Sequence[Done]) -> dict[str, int]:
     """How many transfers ARK answered how; nothing where it was not asked."""
     return dict(
         Counter(one.kind if one.kind != "none" else f"none: {one.reason}" for one in done if one.kind)
+    )
+
+
+def choices_of(flows: Flows, done: Sequence[Done]) -> tuple[Choice, ...]:
+    """What ARK answered to each transfer for which it was asked."""
+    return tuple(
+        Choice(
+            (int(flows.start_ns[one.transfer]) + one.late_ns) / NS_PER_S,
+            flows.src[one.transfer],
+            flows.dst[one.transfer],
+            one.path,
+        )
+        for one in done
+        if one.kind
     )
 
 

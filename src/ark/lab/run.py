@@ -1,10 +1,12 @@
 """Runs in the lab: orders to the hosts' processes, counters and clocks, and what came of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
+from ark.lab.attention import Attention
 from ark.lab.counters import Counters
 from ark.lab.experiment import POLICIES, LabExperiment, with_ttft
 from ark.lab.faults import FaultRun, Schedule
@@ -14,6 +16,7 @@ from ark.lab.orders import Done, Order
 from ark.lab.outcome import (
     Emulated,
     LinkBytes,
+    choices_of,
     elsewhere,
     kinds_of,
     links_used,
@@ -47,8 +50,11 @@ def run_all(lab: Lab, experiment: LabExperiment) -> Iterator[Emulated]:
         lab.agents.stop()
 
 
-def run_fault(lab: Lab, experiment: LabExperiment, fault: FaultRun) -> Emulated:
+def run_fault(lab: Lab, experiment: LabExperiment, fault: FaultRun, *, learned: bool = False) -> Emulated:
     """The first QPS and seed under ``ark`` while something breaks and is mended; movers must be running.
+
+    With ``learned`` ports, which watches keep right (``ark.lab.learning``), agents are asked over and over
+    when they know of links that are lost.
 
     Raises
     ------
@@ -61,7 +67,12 @@ def run_fault(lab: Lab, experiment: LabExperiment, fault: FaultRun) -> Emulated:
     lab.agents.start(POLICIES["ark"], [host for host in lab.agents.hosts if host not in fault.late])
     try:
         lab.agents.wait()
-        return run_one(lab, experiment, "ark", qps, seed, schedule=schedule)
+        if not learned or not fault.lost:
+            return run_one(lab, experiment, "ark", qps, seed, each_turn=schedule.turn)
+        attention = Attention(lab, experiment.fabric.lab, fault, schedule)
+        one = run_one(lab, experiment, "ark", qps, seed, each_turn=attention.turn)
+        attention.finish()
+        return replace(one, relearned=attention.relearned(one.choices))
     finally:
         schedule.finish()
         lab.agents.stop()
@@ -95,9 +106,12 @@ def run_one(
     qps: float,
     seed: int,
     *,
-    schedule: Schedule | None = None,
+    each_turn: Callable[[float], None] = lambda _: None,
 ) -> Emulated:
-    """One scheme on one draw of traffic; the movers run, and for ``ark`` and ``ark-paper`` the agents."""
+    """One scheme on one draw of traffic; the movers run, and for ``ark`` and ``ark-paper`` the agents.
+
+    ``each_turn`` is called over and over with the seconds since the start, at last with infinity.
+    """
     traffic = experiment.traffic(qps, seed)
     steered = scheme in POLICIES
     orders = orders_of(experiment, traffic, memoryview(pattern()), steered=steered)
@@ -107,15 +121,13 @@ def run_one(
     counters = Counters(lab.made, links_used(experiment.fabric.lab, traffic.flows))
     meter = Meter([*lab.crew.processes, *lab.agents.processes])
 
-    def each_turn(now_s: float) -> None:
+    def turn(now_s: float) -> None:
         counters.read(now_s)
-        if schedule is not None:
-            schedule.turn(now_s)
+        each_turn(now_s)
 
     try:
-        done = lab.crew.run(orders, each_turn)
-        if schedule is not None:
-            schedule.finish()
+        done = lab.crew.run(orders, turn)
+        each_turn(inf)
         busy = meter.busy()
         time_s, sent = counters.series()
     finally:
@@ -146,6 +158,7 @@ def run_one(
         late_p95_s=late_p95_s,
         spoiled=spoiled(busy, late_p95_s, float(result.fct_ns.mean()) / NS_PER_S),
         unsettled=unsettled,
+        choices=choices_of(traffic.flows, done) if steered else (),
     )
 
 
