@@ -75,6 +75,16 @@ def test_status(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert "nothing is remembered of flow 999" in capsys.readouterr().err
 
 
+def test_status_says_when_choices_are_blind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_cluster(tmp_path)
+    with cohort(tmp_path, 1) as alone:
+        alone.stop("h0")
+        alone.peers |= {"h1": "127.0.0.1:9", "h2": "127.0.0.1:10"}  # nobody is there
+        alone.boot("h0")
+        assert run(["status", "--socket", str(tmp_path / "h0.sock")]) == 0
+    assert "  peers heard     0 of 2, too few: paths are chosen by hash\n" in capsys.readouterr().out
+
+
 def test_top(three: Cohort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     socket = str(three.folder / "h1.sock")

@@ -50,6 +50,7 @@ def _summary(agent: "Agent", _: int) -> Table:
         "address": transport.address,
         "peers": controller.peers_expected,
         "peers_heard": replica.heard,
+        "blind": controller.decider.blind,
         "cloned": replica.cloned,
         "reservations": len(held),
         "transfers": len(agent.service.transfers),

@@ -108,7 +108,8 @@ def _print_summary(summary: Row) -> None:
     state = "another host uses our id: nothing is steered" if summary["cloned"] else "ok"
     dry = ", dry run" if summary["dry_run"] else ""
     print(f"{summary['host']}: {state}{dry}, up {shown('up_s', summary['up_s'])}")
-    print(f"  {'peers heard':<16}{summary['peers_heard']} of {summary['peers']}")
+    blind = ", too few: paths are chosen by hash" if summary["blind"] else ""
+    print(f"  {'peers heard':<16}{summary['peers_heard']} of {summary['peers']}{blind}")
     for name in ("transfers", "reservations", "clients", "fabric", "policy", "address"):
         print(f"  {name:<16}{summary[name]}")
     learned = summary["learned"]

@@ -92,6 +92,11 @@ class Decider:
     def __len__(self) -> int:
         return len(self._transfers)
 
+    @property
+    def blind(self) -> bool:
+        """Whether so few peers are heard that paths are chosen by hash."""
+        return self._blind
+
     def peers_changed(self, heard: int, peers: int) -> None:
         """So many of the peers have been heard; with fewer than half, choices are blind (rule 6)."""
         self._blind = 2 * heard < peers
