@@ -13,6 +13,7 @@ from ark.agent import load_config, paths_file
 from ark.agent.logs import LOGGER
 from ark.agent.metrics import AgentCollector
 from ark.agent.ports import Learned
+from ark.cli.main import run
 from ark.client import Client
 from ark.discover.learned import IN_DOUBT, LearnedMap, LearnedPath, Validity
 from ark.discover.paths_file import write_paths
@@ -111,6 +112,17 @@ def test_a_map_in_doubt_steers_nothing_until_it_is_valid_again(live: Live) -> No
         {"valid": 1, "in_doubt": 0, "epoch": 2},
         {"valid": 1, "in_doubt": 0, "epoch": 3},
     ]
+
+
+def test_status_shows_what_is_lost(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
+    live.write(learned(1, epoch=2))
+    assert run(["status", "--socket", str(live.cohort.folder / "h0.sock")]) == 0
+    shown = capsys.readouterr().out
+    assert "learned paths   1 maps valid, 0 in doubt, epoch 2" in shown
+    assert "h0 > h2" in shown
+    live.write(learned(epoch=3))
+    run(["status", "--socket", str(live.cohort.folder / "h0.sock")])
+    assert "h0 > h2" not in capsys.readouterr().out
 
 
 def test_what_runs_stays_reserved_and_leaves_a_lost_path_at_its_segment_end(live: Live) -> None:

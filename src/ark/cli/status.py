@@ -22,6 +22,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfers": ("flow", "client", "between", "size_bytes", "kind", "paths", "source_ports", "age_s"),
     "reservations": ("host", "flow", "state", "between", "paths", "size_bytes"),
     "links": ("link", "between", "rate_bps", "flows", "size_bytes"),
+    "maps": ("between", "dport", "valid", "epoch", "missing"),
 }
 """The tables and those of their columns that fit into 80; ``--json`` has all."""
 
@@ -63,6 +64,8 @@ def status(
         rows = rows_of(tables[name])
         if name == "links":
             rows = [row for row in rows if row["flows"]]
+        if name == "maps":
+            rows = [row for row in rows if row["missing"] or not row["valid"]]
         if rows:
             _print(name, TABLES[name], rows, tables[name]["total"])
 
@@ -101,7 +104,9 @@ def heading(name: str) -> str:
     """A column's name for people: without its unit, which the values have."""
     for unit in FORMATS:
         name = name.removesuffix(f"_{unit}")
-    return {"between": "from > to", "source_ports": "ports"}.get(name, name.replace("_", " "))
+    return {"between": "from > to", "source_ports": "ports", "missing": "paths lost"}.get(
+        name, name.replace("_", " ")
+    )
 
 
 def _print_summary(summary: Row) -> None:
