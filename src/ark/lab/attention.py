@@ -87,8 +87,7 @@ class Attention:
             self._again_s,
             early=sum(self._lost_s <= asked_s < min(self._known_s, self._back_s) for asked_s in there),
             late=sum(self._known_s <= asked_s < self._back_s for asked_s in there),
-            after=sum(one.asked_s >= self._again_s for one in choices),
-            again=sum(asked_s >= self._again_s for asked_s in there),
+            again=sum(asked_s >= self._back_s for asked_s in there),
             recovered=self._recovered,
         )
 

@@ -2,10 +2,6 @@
 
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Final
-
-USED_OF: Final = 8
-"""Of so many transfers asked for after the return, one at least must go where nothing went meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +16,8 @@ class Relearned:
         When all agents knew that.
     early, late
         Transfers sent over what was lost: before all agents knew, and after, which must not be.
-    after, again
-        Transfers asked for after all knew of the return, and how many of them took what had been lost.
+    again
+        Transfers sent there once it was back: their agents knew of that.
     recovered
         Whether in the end all maps were whole and valid.
     """
@@ -32,7 +28,6 @@ class Relearned:
     again_s: float
     early: int
     late: int
-    after: int
     again: int
     recovered: bool
 
@@ -46,8 +41,8 @@ class Relearned:
             )
         if self.late:
             found.append(f"{self.late} transfers were sent over what was known to be lost")
-        if self.after >= USED_OF and not self.again:
-            found.append(f"none of {self.after} transfers used again what had come back")
+        if not self.again:
+            found.append("no transfer used again what had come back; give more --requests")
         if not self.recovered:
             found.append("not all learned maps were whole and valid in the end")
         return found
@@ -61,9 +56,9 @@ class Relearned:
         return (
             f"all agents knew of the loss {_after(self.known_s, self.lost_s)} ({self.early} transfers went "
             f"there before, {self.late} later), and of the return {_after(self.again_s, self.back_s)} "
-            f"({self.again} of {self.after} transfers went there again)"
+            f"({self.again} transfers went there again)"
         )
 
 
 def _after(when_s: float, since_s: float) -> str:
-    return "too late" if when_s == inf else f"{when_s - since_s:.1f} s later"
+    return "after the run" if when_s == inf else f"{when_s - since_s:.1f} s later"
