@@ -60,6 +60,17 @@ def test_pfc_with_enough_headroom_loses_nothing() -> None:
 
 
 @pytest.mark.slow
+def test_an_incast_of_hundreds_is_lossless_where_the_pool_takes_what_comes_after_a_pause() -> None:
+    place = LeafSpine(leaves=4, hosts=32, delay_ns=1_000)
+    incast = [(32 + nic % 96, 0, 50_000) for nic in range(400)]
+    lossless = finish(start(place, preset("conweave"), incast))
+    assert link_total(lossless, "pauses") > 0
+    assert link_total(lossless, "drops") == 0
+    strict = replace(preset("conweave").buffer, pool_first=False)
+    assert link_total(finish(start(place, replace(preset("conweave"), buffer=strict), incast)), "drops") > 0
+
+
+@pytest.mark.slow
 def test_without_pfc_the_buffer_overflows_and_go_back_n_repairs_it() -> None:
     buffer = Buffer(bytes=2 * MIB, pfc=False)
     simulation = finish(start(LeafSpine(), replace(UNCONTROLLED, buffer=buffer), INCAST))

@@ -37,6 +37,8 @@ def _admit(world: World, switch: int, link: int, packet: int, now: int) -> bool:
     for position in range(pool.first, pool.last):  # it may be that the accounts only lag behind
         advance(world, world.egress[position], now - 1)
     allowed = threshold(world, switch, link, 0)
+    if world.rules.pool_first:  # the threshold pauses the sender, but refuses nothing while there is room
+        allowed = max(allowed, pool.pool - pool.shared + max(held.bytes - pool.reserve, 0))
     over = size + max(held.bytes - pool.reserve, 0) > allowed
     if over and size + held.headroom > world.links[link].headroom:
         return False

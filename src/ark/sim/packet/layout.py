@@ -387,6 +387,7 @@ RULES: Final = _in_lines(
         ("pfc_size", "i8"),
         ("ack_priority", "i8"),  # -1: that of the data
         ("pfc", "i8"),  # 1: switches pause their senders
+        ("pool_first", "i8"),  # 1: headroom is for a full pool only, not for a full account
         ("control", "i8"),
         ("window_by_rate", "i8"),  # 1: the window shrinks with the rate
         ("nack_interval", "i8"),

@@ -188,6 +188,7 @@ def _set_rules(rule: np.record, settings: PacketSettings, margin: int) -> None:
     rule.pfc_size = settings.pfc_bytes
     rule.ack_priority = -1 if settings.ack_priority is None else settings.ack_priority
     rule.pfc = settings.buffer.pfc
+    rule.pool_first = settings.buffer.pool_first
     rule.control = CONTROLS[settings.control]
     rule.window_by_rate = settings.window == "variable"
     rule.nack_interval = settings.nack_interval_ns * PS_PER_NS

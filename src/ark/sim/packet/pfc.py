@@ -4,7 +4,9 @@ Each ingress port and priority has an account of the bytes that it holds. An acc
 itself; beyond that it draws on the shared pool, up to a dynamic threshold, a share of what is free in the
 pool (Choudhury and Hahne 1998). A packet beyond the threshold goes to the port's headroom, and the sender of
 that priority is paused; it may go on when the headroom is empty and the account is below the threshold by
-``hysteresis``. A packet that fits neither is dropped. The rules are those of HPCC's and SimAI's switch.
+``hysteresis``. A packet that fits neither is dropped. The rules are those of HPCC's and SimAI's switch. With
+``pool_first``, ConWeave's: beyond the threshold the sender is paused, but what still comes draws on the pool
+while that has room, and only then on the headroom.
 
 Accounts are debited when a packet leaves its queue, which the kernel works out only when it looks at the link
 (``link``). In between an account shows too much, never too little, so "fits without a pause" is always right;

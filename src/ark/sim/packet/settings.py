@@ -86,6 +86,9 @@ class Buffer:
     """Headroom of a port, in bytes that its link carries in its one-way delay ..."""
     headroom_packets: int = 0
     """... plus this many full packets."""
+    pool_first: bool = False
+    """What comes after a pause draws on the pool while that has room (ConWeave), not at once on the headroom
+    (SimAI)."""
     threshold_share: float = 1 / 8
     """Share of the free pool that an account may hold; ports faster than the NICs get twice as much for each
     doubling, up to all of it."""
@@ -204,7 +207,13 @@ def preset(name: str) -> PacketSettings:
                 hyper_share=25e6 / 25e9,
             ),
             ecn=Ecn(min_bytes=100_000, max_bytes=400_000, share=0.2, proportional=False),
-            buffer=Buffer(bytes=9 * MIB, headroom_delays=2, headroom_packets=2, threshold_share=1 / 16),
+            buffer=Buffer(
+                bytes=9 * MIB,
+                headroom_delays=2,
+                headroom_packets=2,
+                pool_first=True,
+                threshold_share=1 / 16,
+            ),
         )
     if name == "dcqcn-paper":
         # The paper names no hyper increase: it is as large as the additive one here.
