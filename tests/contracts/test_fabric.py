@@ -19,6 +19,7 @@ from ark.fabric import HashSpec, leaf_spine
 from ark.fabric.write import to_toml
 from ark.integrations.preload import LIBRARY
 from ark.lab.clos import Clos, clos
+from ark.lab.counters import Counters
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
@@ -34,11 +35,13 @@ class Lab(NamedTuple):
 
     made: Clos
     agents: Cohort
+    counters: Counters
 
     def uplinks(self) -> list[int]:
-        """Bytes that h0's leaf has sent to each spine."""
-        links = {link.target: link.index for link in self.made.fabric.links if link.source == "leaf0"}
-        return [self.made.sent_bytes(links[f"spine{path}"]) for path in range(4)]
+        """Bytes that h0's leaf has sent to each spine so far."""
+        self.counters.read(0.0)
+        counts: list[int] = self.counters.series()[1][-1].tolist()
+        return counts
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         write_cluster(folder)
         (folder / "fabric.toml").write_text(to_toml(made.as_running()))
         with cohort(folder, 2, more='[policy]\nhold = "0"\nmin_bytes = "100 kB"\n') as agents:
-            yield Lab(made, agents)
+            links = {link.target: link.index for link in made.fabric.links if link.source == "leaf0"}
+            counters = Counters(made, [links[f"spine{path}"] for path in range(4)])
+            try:
+                yield Lab(made, agents, counters)
+            finally:
+                counters.close()
 
 
 def _inside(made: Clos, host: str) -> tuple[str, ...]:
