@@ -137,7 +137,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--loss", type=float, default=0.01)
     parser.add_argument(
-        "--heartbeat", default="500ms", help="250ms by default in agents: too much for 2 cores"
+        "--heartbeat", default="250ms", help="as agents have by default; 500ms on a busy machine"
     )
     parser.add_argument("--lease", default="3s", help="as agents have by default")
     parser.add_argument("--changes", type=int, default=2000)
