@@ -45,6 +45,28 @@ def test_a_transfer_is_answered_announced_and_withdrawn() -> None:
     assert not wires.rows(B, A)
 
 
+def test_a_transfer_too_short_to_manage_is_answered_and_no_peer_hears_of_it() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    output = wires.arrive(A, 7, size_bytes=1)
+    (arrived,) = output.decisions
+    assert (arrived.kind, arrived.event, arrived.paths) == (Kind.UNMANAGED, Event.ASSIGNED, ())
+    calls = [
+        wires.follow(A, one.flow_started(wires.now, WALL_NS, 7)),
+        wires.follow(A, one.segment_ended(wires.now, WALL_NS, 7, 0)),
+        wires.follow(A, one.flow_completed(wires.now, WALL_NS, 7)),
+    ]
+    events = [output.decisions[0].event for output in calls]
+    assert events == [Event.STARTED, Event.RENEWED, Event.RELEASED]
+    wires.wait(NS_PER_S)
+    assert not wires.rows(A, A) | wires.rows(B, A)
+    assert wires.hosts[B].replica.peers[A].streams[""].newest == 0
+    wires.arrive(A, 8)
+    wires.deliver()
+    assert wires.rows(B, A) == {8}
+    assert wires.hosts[B].replica.peers[A].streams[""].newest == 1
+
+
 def test_news_for_peers_wait_until_the_client_has_its_answer() -> None:
     """Rule 19: nothing is sealed with an answer; it is due at once after it."""
     wires = acquainted(A, B)
@@ -135,6 +157,20 @@ def test_a_row_is_a_leak_ten_times_after_all_that_its_nic_has_to_send_over_one_p
     assert not wires.rows(A, A) | wires.rows(B, A)
     assert wires.hosts[A].replica.counters.leaks == 2
     assert not wires.hosts[B].replica.counters.leaks
+
+
+def test_what_comes_on_top_later_puts_a_leak_off() -> None:
+    """A lone SIZE is a leak after 10 x 4 x 80 ms; with nine more that its NIC has to send, after 32 s."""
+    wires = acquainted(A, B)
+    wires.arrive(A, 1)
+    wires.wait(3 * NS_PER_S)
+    wires.arrive(A, 2, size_bytes=9 * SIZE)
+    wires.wait(28 * NS_PER_S)
+    assert wires.rows(A, A) == wires.rows(B, A) == {1, 2}
+    assert not wires.hosts[A].replica.counters.leaks
+    wires.wait(2 * NS_PER_S)
+    assert wires.rows(A, A) == wires.rows(B, A) == {2}
+    assert wires.hosts[A].replica.counters.leaks == 1
 
 
 def test_the_backlog_of_a_nic_is_what_is_announced_now() -> None:

@@ -96,6 +96,16 @@ def test_with_a_full_table_transfers_go_unmanaged() -> None:
     assert mine.flow_arrived(10, 500, 1, 0, 1, BIG).kind is Kind.UNMANAGED
 
 
+@pytest.mark.parametrize(
+    ("heard", "peers", "blind"),
+    [(0, 0, False), (0, 1, True), (1, 2, False), (1, 3, True), (2, 3, False), (2, 4, False)],
+)
+def test_a_host_is_blind_that_hears_fewer_than_half_of_its_peers(heard: int, peers: int, blind: bool) -> None:
+    mine, _ = decider()
+    mine.peers_changed(heard, peers)
+    assert mine.blind == blind
+
+
 @pytest.mark.parametrize("name", ["ark", "paper"])
 def test_with_few_peers_heard_choices_are_blind_and_counted(name: Literal["ark", "paper"]) -> None:
     mine, known = decider(name)
