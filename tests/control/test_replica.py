@@ -256,6 +256,34 @@ def test_a_row_that_does_not_fit_the_fabric_never_counts_and_hides_what_it_repla
     assert wires.hosts[A].replica._rows.misfits == 4
 
 
+def test_a_row_of_a_stranger_that_does_not_fit_does_not_count_when_it_has_answered_either() -> None:
+    wires = Wires({A: controller(A)})
+    bad = msgspec.structs.replace(PUT, flow=2, paths=(4,))
+    (challenge,) = wires.give(A, datagram(B, PUT, bad), ADDRESSES[B]).sends
+    said = wire.open_datagram(challenge.data, Keys(KEY)).messages[0]
+    assert isinstance(said, Challenge)
+    wires.give(A, datagram(B, Answer(said.nonce), subject=direct(A), number=1001), ADDRESSES[B])
+    known = wires.hosts[A].replica.peers[B]
+    assert known.proven
+    assert known.streams[""].rows.keys() == {1, 2}  # held, so that digests agree
+    assert wires.rows(A, B) == {1}
+
+
+def test_a_drop_that_a_newer_put_has_overtaken_ends_nothing() -> None:
+    wires = acquainted(A, B)
+    again = msgspec.structs.replace(PUT, paths=(3,))
+    for seq, message in ((1, PUT), (3, again), (2, Drop(PUT.flow))):
+        wires.give(A, datagram(B, message, number=1000 + seq, first_seq=seq), ADDRESSES[B])
+    row = wires.hosts[A].view.table.get(B, PUT.flow)
+    assert row is not None
+    assert (row.seq, row.paths) == (3, (3,))
+    assert wires.hosts[A].replica.counters.drops == 0
+    assert not ignored(wires)
+    wires.give(A, datagram(B, Drop(PUT.flow), number=1004, first_seq=4), ADDRESSES[B])
+    assert not wires.rows(A, B)
+    assert wires.hosts[A].replica.counters.drops == 1
+
+
 def test_a_stamp_from_the_future_is_told_and_its_row_kept_and_the_clock_left() -> None:
     wires = acquainted(A, B)
     ahead = msgspec.structs.replace(PUT, stamp=WALL_NS + 10**15)
