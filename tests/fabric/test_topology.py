@@ -17,6 +17,7 @@ def test_path_k_of_the_papers_fabric_runs_over_spine_k() -> None:
         ["h0", "leaf0", f"spine{k}", "leaf1", "h8"] for k in range(4)
     ]
     assert [(path.index, path.spine) for path in paths] == [(k, f"spine{k}") for k in range(4)]
+    assert [fabric.path(fabric.nic("h0"), fabric.nic("h8"), k) for k in range(4)] == list(paths)
 
 
 def test_two_hosts_of_one_leaf_have_one_path_without_a_spine() -> None:
