@@ -67,6 +67,20 @@ def test_a_transfer_too_short_to_manage_is_answered_and_no_peer_hears_of_it() ->
     assert wires.hosts[B].replica.peers[A].streams[""].newest == 1
 
 
+def test_a_row_for_which_the_table_has_no_room_is_counted_and_decides_nothing() -> None:
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    mine = wires.arrive(A, 7, size_bytes=10 * SIZE).decisions[0]
+    one.view.table.rows_max = 1
+    beats_mine = Put(1, State.ACTIVE, mine.paths, 0, 1, SIZE, 1, fallback=False, moves=0)
+    output = wires.give(A, datagram(B, beats_mine), ADDRESSES[B])
+    assert not output.decisions
+    assert one.view.table.refused == 1
+    assert (wires.rows(A, A), wires.rows(A, B)) == ({7}, set())
+    assert one.decider.counters.conflicts == 0
+    assert one.replica.peers[B].streams[""].rows.keys() == {1}
+
+
 def test_news_for_peers_wait_until_the_client_has_its_answer() -> None:
     """Rule 19: nothing is sealed with an answer; it is due at once after it."""
     wires = acquainted(A, B)

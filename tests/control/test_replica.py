@@ -284,6 +284,32 @@ def test_a_drop_that_a_newer_put_has_overtaken_ends_nothing() -> None:
     assert wires.hosts[A].replica.counters.drops == 1
 
 
+def test_a_snapshot_older_than_its_request_changes_nothing_and_is_asked_for_again() -> None:
+    """A DROP between the two may be forgotten here."""
+    wires = acquainted(A, B)
+    one = wires.hosts[A]
+    other = msgspec.structs.replace(PUT, flow=2)
+    wires.give(A, datagram(B, PUT, first_seq=5), ADDRESSES[B])
+
+    def answer(number: int, seq: int, *rows: Numbered) -> None:
+        asks: list[Ask] = []
+        while not asks:
+            wires.now = max(wires.now, one.next_deadline())
+            sends = wires.follow(A, one.tick(wires.now, WALL_NS + wires.now)).sends
+            messages = [m for send in sends for m in wire.open_datagram(send.data, Keys(KEY)).messages]
+            asks = [message for message in messages if isinstance(message, Ask)]
+        chunk = Chunk("", asks[0].request, seq, 0, 1, rows)
+        wires.give(A, datagram(B, chunk, subject=direct(A), number=number), ADDRESSES[B])
+
+    answer(1001, 4, Numbered(4, other))
+    assert wires.rows(A, B) == {1}
+    assert (one.replica.counters.mended, ignored(wires)) == (0, {})
+    wires.give(A, datagram(B, Beat(2, 0), number=1002, first_seq=6), ADDRESSES[B])
+    answer(1002, 5, Numbered(4, other), Numbered(5, PUT))
+    assert wires.rows(A, B) == {1, 2}
+    assert (one.replica.counters.mended, ignored(wires)) == (1, {})
+
+
 def test_a_stamp_from_the_future_is_told_and_its_row_kept_and_the_clock_left() -> None:
     wires = acquainted(A, B)
     ahead = msgspec.structs.replace(PUT, stamp=WALL_NS + 10**15)
