@@ -56,3 +56,14 @@ def test_bad_input_is_named(arguments: list[str], said: str, capsys: pytest.Capt
     shown = capsys.readouterr()
     assert shown.err.startswith(said)
     assert not shown.out
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 50_000])
+def test_values_too_long_or_too_deep_are_one_clear_line(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f"model = {value}\n")
+    assert run(["models", "--models", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"ark: {file}: has a value nested too deep or a number too long\n"

@@ -51,7 +51,7 @@ app: Final = cyclopts.App(name="run", help="Run the paper's workload with real b
 def run(
     *,
     out: Path | None = None,
-    schemes: str = ",".join(SCHEMES),
+    schemes: str | None = None,
     qps: str | None = None,
     requests: int | None = None,
     seeds: int | None = None,
@@ -74,7 +74,7 @@ def run(
     out
         Folder for the results; needed unless --fault is given.
     schemes
-        What is compared, of ecmp, ark-paper, ark.
+        What is compared, of ecmp, ark-paper, ark. Default: all of them.
     qps
         Requests per second, one or several points. Default: 20,25; with --fault 25.
     requests
@@ -92,7 +92,9 @@ def run(
         --fault, `ark discover watch` keeps them right, and lost paths must not be used until they are back.
     """
     if mover == "mooncake":
-        given = {"--out": out, "--qps": qps, "--seeds": seeds, "--fault": fault}
+        if learn:
+            raise ConfigError("--learn: under --mover mooncake agents are told the hash seeds; leave it out")
+        given = {"--out": out, "--qps": qps, "--seeds": seeds, "--fault": fault, "--schemes": schemes}
         for flag, value in given.items():
             if value is not None:
                 raise ConfigError(f"{flag}: --mover mooncake writes one after the other; leave it out")
@@ -107,7 +109,7 @@ def run(
         workload=PresetWorkload(requests=count("--requests", requests, REQUESTS_MAX)),
         qps=tuple(sorted(points)),
         seeds=tuple(range(count("--seeds", SEEDS if seeds is None else seeds, SEEDS_MAX))),
-        schemes=names(schemes),
+        schemes=SCHEMES if schemes is None else names(schemes),
     )
     experiment.check()
     if fault is not None:
@@ -115,6 +117,8 @@ def run(
             raise ConfigError(
                 "--fault: prints its checks for one QPS and seed 0; leave --out and --seeds out"
             )
+        if schemes is not None:
+            raise ConfigError("--schemes: --fault runs under ark alone; leave it out")
         return run_faults(experiment, fault, learn=learn, as_json=json)
     if out is None:
         raise ConfigError("--out: name a folder for the results")

@@ -59,10 +59,12 @@ def read_kv_models(path: Path) -> tuple[KvModel, ...]:
     try:
         raw = msgspec.json.decode(text) if text.lstrip().startswith("{") else tomllib.loads(text)
         models = msgspec.convert(raw, ModelFile).model
-    except (msgspec.MsgspecError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(
             Fault(str(path), f"{one_line(error)}; expected [[model]] with name and layers")
         ) from None
+    except (RecursionError, ValueError):  # int() refuses thousands of digits
+        raise ConfigError(Fault(str(path), "has a value nested too deep or a number too long")) from None
     names = [name for model in models for name in (model.name, *model.aliases)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
