@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "run": "Start a program unchanged, with its connections steered.",
     "status": "Show what this host's agent knows: peers, transfers, reservations, links.",
     "top": "Show switches, links and transfers of this host's agent live.",
+    "bench": "Measure what ARK costs on this machine.",
 }
 """Every subcommand with the line that ``ark --help`` shows; the module ``ark.cli.NAME`` has its ``app``."""
 
