@@ -20,7 +20,11 @@ def bench(
     socket: Socket = None,
     json: Annotated[bool, Parameter(help="Print one JSON object.", negative=())] = False,
 ) -> None:
-    """Measure what decisions, path maps, both engines and this host's agent cost on this machine."""
+    """Measure what decisions, path maps, both engines and this host's agent cost on this machine.
+
+    Where an agent answers, 2,000 transfers of 1 GB are reserved and released, one after the other; nothing is
+    sent, but peers hear of those that last longer than the agent's hold.
+    """
     from ark.report.bench import agent_pairs, measure  # noqa: PLC0415 - NumPy and Numba are not for --help
     from ark.report.microbench import machine  # noqa: PLC0415
 
