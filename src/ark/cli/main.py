@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "run": "Start a program unchanged, with its connections steered.",
     "status": "Show what this host's agent knows: peers, transfers, reservations, links.",
     "top": "Show switches, links and transfers of this host's agent live.",
-    "bench": "Measure what ARK costs on this machine.",
+    "bench": "Measure what ARK costs here; a running agent is asked for 2,000 reservations.",
 }
 """Every subcommand with the line that ``ark --help`` shows; the module ``ark.cli.NAME`` has its ``app``."""
 
